@@ -83,7 +83,7 @@ __device__ void store_weights_tile(const WideWeightsParams& params, const WideSh
     const int channel = of_blocks * block + column % block;
     const int channels = direct.places.groups.channels - channel;
     if (channels <= 0) continue;
-    const WideWeight weight(direct.places, 0, number, channel);
+    const WideWeight weight(direct.places, number, channel);
     const std::int64_t at = weight.at(direct.places.strides, 0);
 #pragma unroll
     for (int i = 0; i < WideSums<shape>::m64_tiles; ++i) {
@@ -136,15 +136,16 @@ __global__ void __launch_bounds__(weights::finish_threads)
   const auto weight_of = [&](int i) {
     const int column = of.tile_columns.first(n_tile) * of.block + i % of.n;
     const auto [number, of_blocks] = of.direct.places.row_blocks.divide(column / of.block);
-    WideWeight weight(of.direct.places, 0, number, of_blocks * of.block + column % of.block);
-    weight.is_there = weight.is_there && column < of.tile_columns.first(n_tile + 1) * of.block &&
-                      m_tile * of.m + i / of.n < of.filters;
+    WideWeight weight(of.direct.places, number, of_blocks * of.block + column % of.block);
+    const bool is_there = column < of.tile_columns.first(n_tile + 1) * of.block &&
+                          m_tile * of.m + i / of.n < of.filters;
+    if (!is_there) weight.owner = -1;
     return weight;
   };
   const auto filter_of = [&](int i) { return group * of.filters + m_tile * of.m + i / of.n; };
   const auto is_wrong = [&](int i) {
     const WideWeight weight = weight_of(i);
-    if (!weight.is_there) return false;
+    if (weight.owner != 0) return false;
     const float sum = convert<float>(dw[weight.at(of.plan.strides, filter_of(i))]);
     return sum != sum;
   };

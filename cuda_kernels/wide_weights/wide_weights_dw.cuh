@@ -86,12 +86,12 @@ struct WeightsPlaces {
 
 /// Where a channel of the product under one of its taps belongs in a filter of a group.
 struct WideWeight {
-  bool is_there;
+  int owner;  ///< the group among joined ones, or no group's number
   int c, tap[3];
 
-  __device__ WideWeight(const WeightsPlaces& of, int of_group, int number, int channel) {
-    const auto [owner, own] = of.own_channels.divide(channel);
-    is_there = channel < of.groups.channels && owner == of.own_filters.quotient(of_group);
+  __device__ WideWeight(const WeightsPlaces& of, int number, int channel) {
+    const auto [group, own] = of.own_channels.divide(channel);
+    owner = channel < of.groups.channels ? group : -1;
     const WideTerm term = of.fold.term(own);
     c = term.channel;
     const auto [line, s] = of.taps[0].divide(number);
@@ -100,6 +100,10 @@ struct WideWeight {
 #pragma unroll
     for (int i = 0; i < 3; ++i)
       if (of.fold.folds(i)) tap[i] = term.tap[i];
+  }
+  /// Whether a filter of joined groups has it.
+  __device__ bool is_there(const WeightsPlaces& of, int of_group) const {
+    return owner == of.own_filters.quotient(of_group);
   }
   /// Its number in K, C/G, T, R, S.
   __device__ std::int64_t element(const WeightsSizes& sizes, int k) const {

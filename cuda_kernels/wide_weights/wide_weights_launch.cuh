@@ -124,6 +124,14 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
   const int row_channels = plan.x.blocks * wide_weights_block(plan.of),
             channel_chunks = static_cast<int>(ceil_div(row_channels, chunk.channels)),
             tap_chunks = static_cast<int>(ceil_div(plan.taps(), chunk.taps));
+  const auto blocks = [&](int filters) {
+    return plan.groups().count * ceil_div(std::int64_t{plan.groups().filters}, filters) *
+           channel_chunks * tap_chunks;
+  };
+  // Several filters of a block share what it finds out of places, where there are blocks enough.
+  constexpr int several = 4, min_blocks = 256;
+  const bool shares = !many && blocks(several) >= min_blocks;
+  const int filters = shares ? several : 1;
   const WideWeightsAdding adding{
       .plan = {.sizes = plan.sizes, .cut = {}, .strides = plan.strides},
       .places = WeightsPlaces(plan),
@@ -136,7 +144,7 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
       .chunk_taps = chunk.taps,
       .channel_chunks = Divisor<int>(channel_chunks),
       .tap_chunks = Divisor<int>(tap_chunks),
-      .filters = Divisor<int>(plan.groups().filters),
+      .filter_chunks = Divisor<int>(ceil_div(plan.groups().filters, filters)),
       .chunk_vectors = Divisor<int>(chunk.channels / 4),
       .split_sums = std::int64_t{plan.groups().count} * plan.rows() * plan.columns(),
       .sums = params.sums,
@@ -145,17 +153,17 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
       .accumulate = call.accumulate,
       .repairs = plan.repairs(),
       .repairs_infinite = plan.of.splits_in_registers()};
-  const std::int64_t blocks =
-      std::int64_t{plan.groups().count} * plan.groups().filters * channel_chunks * tap_chunks;
-  Launch launch(stream, static_cast<unsigned>(blocks), weights::finish_threads);
+  Launch launch(stream, static_cast<unsigned>(blocks(filters)), weights::finish_threads);
   launch.early();
   const auto *const x = static_cast<const Stored*>(call.x), *const dy =
                                                                 static_cast<const Stored*>(call.dy);
   auto* const dw = static_cast<Stored*>(call.dw);
   if (many)
-    launch(add_wide_weights<Stored, fault, wide_weights_chains>, adding, x, dy, dw);
+    launch(add_wide_weights<Stored, fault, wide_weights_chains, 1>, adding, x, dy, dw);
+  else if (shares)
+    launch(add_wide_weights<Stored, fault, 1, several>, adding, x, dy, dw);
   else
-    launch(add_wide_weights<Stored, fault, 1>, adding, x, dy, dw);
+    launch(add_wide_weights<Stored, fault, 1, 1>, adding, x, dy, dw);
 }
 
 /// Looks at the tiles again whose sums may be wrong.

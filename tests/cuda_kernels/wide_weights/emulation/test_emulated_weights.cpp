@@ -135,6 +135,19 @@ TEST_CASE("wide weights, emulated: sums go to dw of any layout, in vectors, line
         }
 }
 
+TEST_CASE("wide weights, emulated: blocks add several filters, of which the last has fewer") {
+  for (const WideClass& of : {wide_class_fp16, wide_class_fp16x3, wide_class_tf32})
+    for (const Placing dw : {Placing::channels_last, Placing::planes, Placing::mirrored})
+      for (const Data values : {Data::integers, Data::infinite}) {
+        if (plumb_test::is_sanitized && dw != Placing::planes) continue;
+        CAPTURE(name(of), static_cast<int>(dw), static_cast<int>(values));
+        WideWeightsOptions options{.of = of, .dw = dw, .values = values};
+        options.accumulate = true;
+        options.choice.shape = 5, options.choice.splits = 2;
+        CHECK(WideWeightsEmulated("mb1ic72ih9oc514kh3ph1", options).run() == "");
+      }
+}
+
 TEST_CASE("wide weights, emulated: without an image the gradient is zeros, or what was there") {
   for (const WideClass& of : classes)
     for (const bool accumulate : {false, true}) {
