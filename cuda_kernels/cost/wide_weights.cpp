@@ -38,7 +38,7 @@ double clocks_of_products(const WideWeightsCounts& work) {
 /// Clocks of a kernel that adds the splits, on all multiprocessors: its loads, and what a warp does
 /// for each 128 weights, by the instructions of the code for sm_90a where blocks have four filters.
 double clocks_of_adding(const WideWeightsCounts& work) {
-  constexpr double of_128 = 100, of_128_sums = 14, issued_per_clock = 4, sum_bytes = 4;
+  constexpr double of_128 = 90, of_128_sums = 12, issued_per_clock = 4, sum_bytes = 4;
   const double instructions = (of_128 * work.weights + of_128_sums * work.sums) / 128;
   return (sum_bytes * work.sums / cost_tables().wide.l2_bytes_per_clock +
           instructions / issued_per_clock) /
