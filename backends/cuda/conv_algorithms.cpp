@@ -114,6 +114,9 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(pointwise_bf16),
       PLUMB_ENTRY(pointwise_f32_tf32),
       PLUMB_ENTRY(pointwise_f32_tf32x3),
+      // grouped/: groups of few channels, each group's channels by its own filters alone.
+      PLUMB_ENTRY(grouped_fp16),
+      PLUMB_ENTRY(grouped_bf16),
       // few_weights/: backward weights of few channels on tensor cores.
       PLUMB_ENTRY(few_weights_fp16),
       PLUMB_ENTRY(few_weights_bf16),

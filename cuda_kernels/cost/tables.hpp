@@ -7,6 +7,7 @@
 #include "cuda_kernels/cost/few_channels_table.hpp"
 #include "cuda_kernels/cost/few_weights_table.hpp"
 #include "cuda_kernels/cost/fma_table.hpp"
+#include "cuda_kernels/cost/grouped_table.hpp"
 #include "cuda_kernels/cost/interleaved_table.hpp"
 #include "cuda_kernels/cost/kernel_table.hpp"
 #include "cuda_kernels/cost/ladder_table.hpp"
@@ -27,6 +28,7 @@ struct CostTables {
   FewChannelsTable few_channels;
   StreamedFiltersTable streamed_filters;
   InterleavedTable interleaved;
+  GroupedTable grouped;
   PointwiseTable pointwise;
   WideTable wide;
   WideMmaTable wide_mma;

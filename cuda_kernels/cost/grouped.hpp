@@ -1,0 +1,30 @@
+// A model of the kernel in grouped/: what a block moves, issues and multiplies for a tile.
+#pragma once
+
+#include "cuda_kernels/cost/kernel_model.hpp"
+
+namespace plumb::cuda {
+
+/// How a problem is cut. A work is what a warp sums at once.
+struct GroupedWork {
+  double tiles = 1, blocks = 1, tiles_of_block = 1;  ///< of all strips of filters
+  double resident = 1;                               ///< blocks of a multiprocessor
+  double warps = 1;                                  ///< of a block
+  double works = 1, longest = 1;  ///< of a tile: of all warps in the mean, of the busiest one
+  double pixels = 1;              ///< of a tile's outputs
+  double steps = 1;               ///< of a work
+  double beside = 1, bundles = 1, m16 = 1;           ///< GroupedShape
+  double units = 1;                                  ///< of x under a tile
+  double pixel_bytes = 16, filter_pixel_bytes = 16;  ///< of x and y, that lie side by side
+  bool by_units = true;  ///< x moves in units, or else in runs of pixels
+  double x_run = 1;
+  bool by_filters = true;  ///< y likewise
+  double y_run = 1;
+  double filter_bytes = 0;                 ///< that a block loads
+  double read_bytes = 0, again_bytes = 0;  ///< of x, once; of its halo
+  double written_bytes = 0;
+};
+
+double grouped_seconds(const DeviceInfo& device, const GroupedWork& work);
+
+}  // namespace plumb::cuda

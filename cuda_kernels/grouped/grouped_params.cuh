@@ -1,0 +1,131 @@
+// What the kernel is told, a block's shared memory, and where outputs and x lie.
+#pragma once
+
+#include <climits>
+
+#include "cuda_kernels/conv/deep_shape.cuh"
+#include "cuda_kernels/conv/epilogue.cuh"
+#include "cuda_kernels/grouped/grouped.hpp"
+#include "cuda_kernels/primitives/dynamic_shared.cuh"
+
+namespace plumb::cuda {
+
+template <class StoredType>
+struct GroupedParams {
+  using Stored = StoredType;
+
+  const Stored* x;
+  const char* filters;  ///< packed
+  Stored* y;
+  Epilogue<Stored> epilogue;
+  DeepShape<int> shape;
+  GroupedAxis h, w;
+  GroupedFilters packed;
+  GroupedCut cut;
+  int images, channels;
+  Divisor<int> parts{}, tiles_p{}, tiles_q{};
+  Divisor<int> image_pixels{}, columns{};  ///< of a tile's outputs
+  Divisor<int> under_h{}, under_w{};       ///< of x under a tile: rows, columns
+  Divisor<int> stride_h{}, stride_w{};
+  Divisor<int> units{}, lane_units{};   ///< of a pixel; of neighbouring lanes
+  Divisor<int> vectors{}, row_units{};  ///< of a row, that move at once
+  Divisor<int> rows{};                  ///< of x under a tile, of all images
+};
+
+/// Where a row of x begins, in elements of x and in bytes of a patch.
+struct alignas(8) GroupedRow {
+  int from, to;
+};
+/// Where an output lies, in elements of y from the first filter on, and the pixel of x under its
+/// first tap, in elements of a patch.
+struct alignas(8) GroupedPlace {
+  int to, patch;
+};
+inline constexpr int grouped_nowhere = INT_MIN;
+
+/// A block's shared memory: packed filters of its strips, where the terms lie in a patch
+/// (elements from the pixel under an output's first tap), rows and outputs of the tile, its warps'
+/// outputs, x under the tile.
+template <GroupedShape shape>
+class GroupedShared {
+ public:
+  template <class Params>
+  __device__ explicit GroupedShared(const Params& params)
+      : terms_at_(params.cut.strips * params.packed.strip_bytes()),
+        places_at_(terms_at_ + params.cut.terms_bytes),
+        rows_at_(places_at_ + params.cut.places_bytes),
+        staged_at_(rows_at_ + params.cut.rows_bytes),
+        patch_at_(staged_at_ + params.cut.warps * shape.staged_bytes()) {}
+
+  __device__ char* filters() const { return dynamic_shared(); }
+  __device__ int* terms() const { return at<int>(terms_at_); }
+  __device__ GroupedPlace* places() const { return at<GroupedPlace>(places_at_); }
+  __device__ GroupedRow* rows() const { return at<GroupedRow>(rows_at_); }
+  __device__ char* staged(int warp) const {
+    return at<char>(staged_at_ + warp * shape.staged_bytes());
+  }
+  __device__ char* patch() const { return at<char>(patch_at_); }
+
+ private:
+  template <class T>
+  __device__ static T* at(int byte) {
+    return reinterpret_cast<T*>(dynamic_shared() + byte);
+  }
+  int terms_at_, places_at_, rows_at_, staged_at_, patch_at_;
+};
+
+/// The first image, row and column of a tile's outputs, and those of x under its first tap.
+struct GroupedTile {
+  int n, p, q, h, w;
+
+  template <class Params>
+  __device__ GroupedTile(const Params& params, int tile) {
+    const auto [above, of_q] = params.tiles_q.divide(tile);
+    const auto [of_n, of_p] = params.tiles_p.divide(above);
+    n = of_n * params.cut.images, p = of_p * params.cut.rows, q = of_q * params.cut.columns;
+    h = p * params.h.stride - params.h.before, w = q * params.w.stride - params.w.before;
+  }
+};
+
+/// An output of a tile, by its number.
+struct GroupedPixel {
+  int image, row, column;  ///< of the tile
+
+  template <class Params>
+  __device__ GroupedPixel(const Params& params, int number) {
+    const auto [of_tile, of_image] = params.image_pixels.divide(number);
+    const auto [of_rows, of_row] = params.columns.divide(of_image);
+    image = of_tile, row = of_rows, column = of_row;
+  }
+  template <class Params>
+  __device__ bool is_there(const Params& params, const GroupedTile& tile) const {
+    return image < params.cut.images && tile.n + image < params.images &&
+           tile.p + row < params.h.outputs && tile.q + column < params.w.outputs;
+  }
+  /// Where it lies in y, in elements from the first filter on.
+  template <class Params>
+  __device__ int of_y(const Params& params, const GroupedTile& tile) const {
+    return (tile.n + image) * params.shape.y_n + (tile.p + row) * params.shape.rows.y_step +
+           (tile.q + column) * params.shape.columns.y_step;
+  }
+  /// Where the pixel under its first tap lies in a patch, in elements.
+  template <class Params>
+  __device__ int of_patch(const Params& params) const {
+    return grouped_unit * (image * params.cut.image_units + row * params.cut.row_units +
+                           column * params.cut.pixel_units);
+  }
+};
+
+/// Where a pixel of x lies in a patch, in units: rows and columns by their phases.
+template <class Params>
+__device__ int grouped_row_at(const Params& params, int row) {
+  const auto [of_phase, phase] = params.stride_h.divide(row);
+  return (phase * params.cut.phase_rows + of_phase) * params.cut.row_units;
+}
+template <class Params>
+__device__ int grouped_column_at(const Params& params, int column) {
+  const auto [of_phase, phase] = params.stride_w.divide(column);
+  return (phase * params.cut.phase_columns + of_phase) * params.cut.pixel_units;
+}
+
+}  // namespace plumb::cuda

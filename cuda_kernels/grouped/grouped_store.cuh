@@ -1,0 +1,209 @@
+// A warp's sums become outputs: bias, what y held, activation, one rounding. They go through the
+// warp's own shared memory, so that y is written in whole vectors of filters or of pixels.
+#pragma once
+
+#include "cuda_kernels/grouped/grouped_products.cuh"
+#include "cuda_kernels/wide/wide_outputs.cuh"
+
+namespace plumb::cuda {
+
+/// Returns an output by its definition, of the filters as they are packed. A NaN that comes from
+/// the data comes out again.
+template <class Params>
+__device__ typename Params::Stored defined_output(const Params& params, int image, int p, int q,
+                                                  int filter) {
+  using Stored = typename Params::Stored;
+  const DeepShape<int>& shape = params.shape;
+  const auto* const filters = reinterpret_cast<const Stored*>(params.filters);
+  const int first = shape.group_k.quotient(filter) * shape.group_c;
+  const Stored* const x = params.x + image * shape.x_n;
+  float sum = 0;
+#pragma unroll 1
+  for (int c = 0; c < shape.group_c; ++c)
+#pragma unroll 1
+    for (int tap = 0; tap < params.packed.taps; ++tap) {
+      const int r = tap / params.w.taps, s = tap - r * params.w.taps;
+      const int h = shape.rows.source(shape.rows.first(p), r),
+                w = shape.columns.source(shape.columns.first(q), s);
+      if (h < 0 || w < 0) continue;
+      sum = fma(convert<float>(
+                    x[(first + c) * shape.x_c + h * shape.rows.x_step + w * shape.columns.x_step]),
+                convert<float>(filters[params.packed.place(filter, first + c, tap)]), sum);
+    }
+  sum += params.epilogue.template bias_of<float>(filter);
+  const Stored& old = params.y[image * shape.y_n + filter * shape.y_k + p * shape.rows.y_step +
+                               q * shape.columns.y_step];
+  return params.epilogue.finish(sum, params.epilogue.accumulate ? convert<float>(old) : 0.0f);
+}
+
+template <class Stored>
+__device__ bool is_nan_output(Stored output) {
+  const float value = convert<float>(output);
+  return value != value;
+}
+
+/// Makes anew which of some staged outputs are NaN: zeros of the padding, of other groups' channels
+/// or of what fills up a step may have met an Inf. They are of a tile's outputs from `pixel` on,
+/// and of filters from `filter` on.
+template <class Params>
+__device__ __noinline__ void mend_outputs(const Params& params, int number_of_tile,
+                                          typename Params::Stored* outputs, int count, int pixel,
+                                          int filter, int pixels_apart, int filters_apart) {
+  const GroupedTile tile(params, number_of_tile);
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) {
+    if (!is_nan_output(outputs[i])) continue;
+    const GroupedPixel of(params, pixel + i * pixels_apart);
+    outputs[i] = defined_output(params, tile.n + of.image, tile.p + of.row, tile.q + of.column,
+                                filter + i * filters_apart);
+  }
+}
+
+/// Writes outputs of a strip, of the tile's pixels from `pixel` on.
+template <class Params, GroupedShape shape>
+class GroupedStore {
+ public:
+  using Stored = typename Params::Stored;
+  using Bits = std::uint16_t;
+
+  __device__ GroupedStore(const Params& params, int tile, const GroupedPlace* places, char* staged,
+                          int pixel, int filter)
+      : params_(params),
+        places_(places),
+        staged_(staged),
+        tile_(tile),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        pixel_(pixel),
+        filter_(filter) {}
+
+  __device__ void write(GroupedSums<shape>& sums) const {
+    if (params_.epilogue.accumulate) add_old(sums);
+    if (params_.cut.output == GroupedOutput::filters) {
+      stage<true>(sums);
+      __syncwarp();
+      write_filters();
+    } else {
+      stage<false>(sums);
+      __syncwarp();
+      switch (params_.cut.y_run) {
+        case 8: write_runs<8>(); break;
+        case 4: write_runs<4>(); break;
+        case 2: write_runs<2>(); break;
+        default: write_runs<1>();
+      }
+    }
+    __syncwarp();
+  }
+
+ private:
+  /// Where an output lies, in elements from the first filter on; nowhere beyond the last.
+  __device__ int place(int row, int filter) const {
+    const int number = pixel_ + row;
+    return number < params_.cut.pixels() && filter < params_.packed.k ? places_[number].to
+                                                                      : grouped_nowhere;
+  }
+  /// Adds the bias, and what y holds: rare, and one by one.
+  __device__ void add_old(GroupedSums<shape>& sums) const {
+#pragma unroll 1
+    for (int row = 0; row < 2 * shape.m16; ++row) {
+      const int at = place(8 * row + lane_ / 4, 0);
+      if (at == grouped_nowhere) continue;
+#pragma unroll
+      for (int i = 0; i < 2 * shape.m16; ++i)
+        if (i == row)
+#pragma unroll
+          for (int t = 0; t < 2 * shape.n8(); ++t) {
+            const int filter = filter_ + t / 2 * 8 + lane_ % 4 * 2 + t % 2;
+            if (filter >= params_.packed.k) continue;
+            float& sum = sums[i / 2][t / 2][i % 2 * 2 + t % 2];
+            sum += params_.epilogue.template bias_of<float>(filter);
+            sum += convert<float>(params_.y[at + filter * params_.shape.y_k]);
+          }
+    }
+  }
+  /// Stages rounded outputs, a pixel's filters or a filter's pixels side by side.
+  template <bool by_pixels>
+  __device__ void stage(const GroupedSums<shape>& sums) const {
+    const Epilogue<Stored>& epilogue = params_.epilogue;
+#pragma unroll
+    for (int t = 0; t < shape.n8(); ++t) {
+      const int column = 8 * t + lane_ % 4 * 2, filter = filter_ + column;
+      float bias[2] = {};
+      if (epilogue.bias && !epilogue.accumulate)
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          if (filter + i < params_.packed.k) bias[i] = epilogue.template bias_of<float>(filter + i);
+#pragma unroll
+      for (int row = 0; row < 2 * shape.m16; ++row) {
+        const int pixel = 8 * row + lane_ / 4;
+        const float* const both = sums[row / 2][t] + row % 2 * 2;
+        const std::uint32_t pair = depthwise_toeplitz::rounded_pair<Stored>(
+            both[0] + bias[0], both[1] + bias[1], epilogue.least);
+        if constexpr (by_pixels) {
+          *reinterpret_cast<std::uint32_t*>(staged_ + pixel * shape.pixel_pitch() + 2 * column) =
+              pair;
+        } else {
+          char* const to = staged_ + column * shape.filter_pitch() + 2 * pixel;
+          *reinterpret_cast<Bits*>(to) = static_cast<Bits>(pair);
+          *reinterpret_cast<Bits*>(to + shape.filter_pitch()) = static_cast<Bits>(pair >> 16);
+        }
+      }
+    }
+  }
+
+  /// Eight filters of a pixel at once: neighbouring lanes have a pixel's neighbouring ones.
+  __device__ void write_filters() const {
+    using Vector = WideVector<Stored, 16>;
+    constexpr int vectors = shape.n8();  // of a pixel
+#pragma unroll 2
+    for (int i = 0; i < shape.pixels() * vectors; i += 32) {
+      const int row = (i + lane_) / vectors, filter = filter_ + (i + lane_) % vectors * 8;
+      const int at = place(row, filter);
+      if (at == grouped_nowhere) continue;
+      char* const from = staged_ + row * shape.pixel_pitch() + 2 * (filter - filter_);
+      write_vector<Vector>(from, at + filter, row, filter, 0, 1);
+    }
+  }
+  /// Some pixels of a filter at once: neighbouring lanes have a filter's neighbouring ones.
+  template <int run>
+  __device__ void write_runs() const {
+    constexpr int vectors = shape.pixels() / run;  // of a filter
+#pragma unroll 2
+    for (int i = 0; i < shape.filters() * vectors; i += 32) {
+      const int filter = filter_ + (i + lane_) / vectors, row = (i + lane_) % vectors * run;
+      const int at = place(row, filter);
+      if (at == grouped_nowhere) continue;
+      char* const from = staged_ + (filter - filter_) * shape.filter_pitch() + 2 * row;
+      const int to = at + filter * params_.shape.y_k;
+      if constexpr (run == 1) {
+        auto& output = *reinterpret_cast<Stored*>(from);
+        if (is_nan_output(output)) mend(from, 1, row, filter, 1, 0);
+        params_.y[to] = output;
+      } else {
+        write_vector<WideVector<Stored, 2 * run>>(from, to, row, filter, 1, 0);
+      }
+    }
+  }
+  template <class Vector>
+  __device__ void write_vector(char* from, int to, int row, int filter, int rows_apart,
+                               int filters_apart) const {
+    auto vector = Vector::load(from);
+    if (vector.has_nan()) {
+      mend(from, Vector::count, row, filter, rows_apart, filters_apart);
+      vector = Vector::load(from);
+    }
+    vector.store(params_.y + to);
+  }
+
+  __device__ void mend(char* from, int count, int row, int filter, int rows_apart,
+                       int filters_apart) const {
+    mend_outputs(params_, tile_, reinterpret_cast<Stored*>(from), count, pixel_ + row, filter,
+                 rows_apart, filters_apart);
+  }
+  const Params& params_;
+  const GroupedPlace* places_;
+  char* staged_;
+  int tile_, lane_, pixel_, filter_;
+};
+
+}  // namespace plumb::cuda
