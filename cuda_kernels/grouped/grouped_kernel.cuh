@@ -20,7 +20,6 @@ __global__ void __launch_bounds__(32 * grouped_max_warps, grouped_blocks)
   const int first_unit = params.packed.first_unit(first_strip * shape.bundles);
   // The same for all lanes, and for the compiler too.
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
-  const int runs = (params.cut.pixels() + shape.pixels() - 1) / shape.pixels();
   const int tiles = params.cut.tiles_n * params.cut.tiles_p * params.cut.tiles_q;
   load_filters<fault>(params, shared, first_strip);
 #pragma unroll 1
@@ -33,12 +32,13 @@ __global__ void __launch_bounds__(32 * grouped_max_warps, grouped_blocks)
     wait_for_copies<fault == GroupedFault::stale_patch ? 1 : 0>();
     __syncthreads();
 #pragma unroll 1
-    for (int work = warp; work < strips * runs; work += params.cut.warps) {
-      const int strip = work / runs, pixel = (work - strip * runs) * shape.pixels();
+    for (int work = warp; work < strips * params.runs.value(); work += params.cut.warps) {
+      const auto [strip, run] = params.runs.divide(work);
+      const int pixel = run * shape.pixels();
       GroupedSums<shape> sums = {};
-      add_products<fault, shape>(params, shared, first_strip, strip, pixel, sums);
-      GroupedStore<Params, shape>(params, number, shared.places(), shared.staged(warp), pixel,
-                                  (first_strip + strip) * shape.filters())
+      add_products<fault, shape>(params, shared, strip, pixel, sums);
+      GroupedStore<Params, shape>(params, number, shared.places() + pixel, shared.staged(warp),
+                                  pixel, (first_strip + strip) * shape.filters())
           .write(sums);
     }
     __syncthreads();

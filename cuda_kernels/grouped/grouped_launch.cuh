@@ -41,6 +41,7 @@ GroupedParams<Stored> grouped_params(const GroupedPlan& plan, const ConvLaunch& 
   params.under_w = Divisor<int>(plan.w.under(cut.columns));
   params.stride_h = Divisor<int>(plan.h.stride), params.stride_w = Divisor<int>(plan.w.stride);
   params.units = Divisor<int>(cut.units);
+  params.runs = Divisor<int>(ceil_div(cut.pixels(), plan.filters.shape.pixels()));
   params.row_units = Divisor<int>(std::int64_t{plan.w.under(cut.columns)} * cut.units);
   params.rows = Divisor<int>(std::int64_t{plan.h.under(cut.rows)} * cut.images);
   int lane_units = of.x_run;

@@ -19,6 +19,10 @@ __device__ void load_filters(const Params& params, const GroupedShared<shape>& s
 #pragma unroll 4
   for (int at = 16 * thread; at < bytes; at += 16 * threads)
     copy_16_bytes_async(shared.filters() + at, from + at);
+  const int first_unit = params.packed.first_unit(first_strip * shape.bundles);
+  for (int i = thread; i < params.cut.strips * shape.bundles; i += threads)
+    shared.bundles(params)[i] =
+        (params.packed.first_unit(first_strip * shape.bundles + i) - first_unit) * grouped_unit;
   const int terms = params.packed.taps * params.packed.units;
   for (int term = thread; term < 2 * params.packed.steps(); term += threads) {
     // What fills up the last step meets filters of zeros: any unit will do.
@@ -48,9 +52,12 @@ __device__ void find_places(const Params& params, const GroupedShared<shape>& sh
                  : grouped_nowhere,
         grouped_unit_bytes * (image * params.cut.image_units + grouped_row_at(params, h))};
   }
-  for (int i = thread; i < params.cut.pixels(); i += threads) {
-    const GroupedPixel pixel(params, i);
-    const bool is_there = fault == GroupedFault::unmasked || pixel.is_there(params, tile);
+  // What fills up a warp's pixels is the last one again, and is stored nowhere.
+  const int last = params.cut.pixels() - 1;
+  for (int i = thread; i < params.runs.value() * shape.pixels(); i += threads) {
+    const GroupedPixel pixel(params, min(i, last));
+    const bool is_there =
+        fault == GroupedFault::unmasked || (i <= last && pixel.is_there(params, tile));
     shared.places()[i] = {is_there ? pixel.of_y(params, tile) : grouped_nowhere,
                           pixel.of_patch(params)};
   }

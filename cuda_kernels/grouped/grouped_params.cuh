@@ -29,6 +29,7 @@ struct GroupedParams {
   Divisor<int> stride_h{}, stride_w{};
   Divisor<int> units{}, lane_units{};   ///< of a pixel; of neighbouring lanes
   Divisor<int> vectors{}, row_units{};  ///< of a row, that move at once
+  Divisor<int> runs{};                  ///< of a warp's pixels, of a tile
   Divisor<int> rows{};                  ///< of x under a tile, of all images
 };
 
@@ -59,6 +60,11 @@ class GroupedShared {
 
   __device__ char* filters() const { return dynamic_shared(); }
   __device__ int* terms() const { return at<int>(terms_at_); }
+  /// How far from a pixel's first unit those lie that a bundle of the block sees, in elements.
+  template <class Params>
+  __device__ int* bundles(const Params& params) const {
+    return terms() + 2 * params.packed.steps();
+  }
   __device__ GroupedPlace* places() const { return at<GroupedPlace>(places_at_); }
   __device__ GroupedRow* rows() const { return at<GroupedRow>(rows_at_); }
   __device__ char* staged(int warp) const {

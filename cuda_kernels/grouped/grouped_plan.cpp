@@ -197,8 +197,9 @@ bool Search::place(GroupedCut& cut) const {
   cut.pixel_units = static_cast<int>(pixel), cut.row_units = static_cast<int>(row);
   cut.image_units = static_cast<int>(image);
   cut.patch_bytes = static_cast<int>(image * cut.images) * grouped_unit_bytes;
-  cut.terms_bytes = 16 * pieces(plan.filters.steps() * 2 * 4, 16);
-  cut.places_bytes = 16 * pieces(cut.pixels() * 8, 16);
+  const GroupedShape& shape = plan.filters.shape;
+  cut.terms_bytes = 16 * pieces((plan.filters.steps() * 2 + cut.strips * shape.bundles) * 4, 16);
+  cut.places_bytes = 8 * pieces(cut.pixels(), shape.pixels()) * shape.pixels();
   cut.rows_bytes = 16 * pieces(cut.images * plan.h.under(cut.rows) * 8, 16);
   return true;
 }

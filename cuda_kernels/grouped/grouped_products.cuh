@@ -21,27 +21,21 @@ __device__ inline void multiply_grouped(float (&sum)[4], const Fragment (&a)[4],
 }
 
 /// Adds all terms of the tile's pixels from `pixel` on and of the block's `strip`th strip. Lanes
-/// have the row lane % 16 of each fragment, of a step's first term where they are below 16. What
-/// fills up the last fragment are the tile's last pixel again.
+/// have the row lane % 16 of each fragment, of a step's first term where they are below 16.
 template <GroupedFault fault, GroupedShape shape, class Params>
-__device__ void add_products(const Params& params, const GroupedShared<shape>& shared,
-                             int first_strip, int strip, int pixel, GroupedSums<shape>& sums) {
+__device__ void add_products(const Params& params, const GroupedShared<shape>& shared, int strip,
+                             int pixel, GroupedSums<shape>& sums) {
   namespace warp = depthwise_toeplitz;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int first_bundle = first_strip * shape.bundles,
-            bundle = first_bundle + strip * shape.bundles;
-  const int first_unit = params.packed.first_unit(first_bundle);
+  const int lane = static_cast<int>(threadIdx.x) % 32, bundle = strip * shape.bundles;
   const auto* const patch = reinterpret_cast<const std::uint16_t*>(shared.patch());
   warp::SharedRow from[shape.bundles][shape.m16];
 #pragma unroll
   for (int i = 0; i < shape.m16; ++i) {
-    const int number = min(pixel + 16 * i + lane % 16, params.cut.pixels() - 1);
-    const int of_pixel = shared.places()[number].patch;
+    const int of_pixel = shared.places()[pixel + 16 * i + lane % 16].patch;
 #pragma unroll
     for (int j = 0; j < shape.bundles; ++j) {
       const int of = fault == GroupedFault::wrong_unit ? bundle : bundle + j;
-      const int unit = params.packed.first_unit(of) - first_unit;
-      from[j][i] = warp::SharedRow(patch) + (of_pixel + unit * grouped_unit);
+      from[j][i] = warp::SharedRow(patch) + (of_pixel + shared.bundles(params)[of]);
     }
   }
   const bool second = (lane >= 16) != (fault == GroupedFault::exchanged_terms);

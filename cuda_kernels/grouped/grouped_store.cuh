@@ -42,20 +42,25 @@ __device__ bool is_nan_output(Stored output) {
   return value != value;
 }
 
-/// Makes anew which of some staged outputs are NaN: zeros of the padding, of other groups' channels
-/// or of what fills up a step may have met an Inf. They are of a tile's outputs from `pixel` on,
-/// and of filters from `filter` on.
-template <class Params>
-__device__ __noinline__ void mend_outputs(const Params& params, int number_of_tile,
-                                          typename Params::Stored* outputs, int count, int pixel,
-                                          int filter, int pixels_apart, int filters_apart) {
+/// Makes anew which of a warp's staged outputs are NaN: zeros of the padding, of other groups'
+/// channels or of what fills up a step may have met an Inf. They are of a tile's outputs from
+/// `pixel` on, and of filters from `filter` on. That is rare, and a function that takes no
+/// registers from the rest.
+template <GroupedShape shape, class Params>
+__device__ __noinline__ void mend_outputs(const Params& params, int number_of_tile, char* staged,
+                                          int pixel, int filter) {
   const GroupedTile tile(params, number_of_tile);
+  const bool by_pixels = params.cut.output == GroupedOutput::filters;
 #pragma unroll 1
-  for (int i = 0; i < count; ++i) {
-    if (!is_nan_output(outputs[i])) continue;
-    const GroupedPixel of(params, pixel + i * pixels_apart);
-    outputs[i] = defined_output(params, tile.n + of.image, tile.p + of.row, tile.q + of.column,
-                                filter + i * filters_apart);
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < shape.pixels() * shape.filters(); i += 32) {
+    const int row = i % shape.pixels(), column = i / shape.pixels();
+    char* const at = staged + (by_pixels ? row * shape.pixel_pitch() + 2 * column
+                                         : column * shape.filter_pitch() + 2 * row);
+    auto& output = *reinterpret_cast<typename Params::Stored*>(at);
+    const GroupedPixel of(params, pixel + row);
+    if (is_nan_output(output) && of.is_there(params, tile) && filter + column < params.packed.k)
+      output = defined_output(params, tile.n + of.image, tile.p + of.row, tile.q + of.column,
+                              filter + column);
   }
 }
 
@@ -66,6 +71,7 @@ class GroupedStore {
   using Stored = typename Params::Stored;
   using Bits = std::uint16_t;
 
+  /// `places` are those of the pixels.
   __device__ GroupedStore(const Params& params, int tile, const GroupedPlace* places, char* staged,
                           int pixel, int filter)
       : params_(params),
@@ -78,13 +84,16 @@ class GroupedStore {
 
   __device__ void write(GroupedSums<shape>& sums) const {
     if (params_.epilogue.accumulate) add_old(sums);
-    if (params_.cut.output == GroupedOutput::filters) {
-      stage<true>(sums);
+    const bool by_filters = params_.cut.output == GroupedOutput::filters;
+    const std::uint32_t suspects = by_filters ? stage<true>(sums) : stage<false>(sums);
+    __syncwarp();
+    if (__any_sync(0xffffffff, (suspects & 0x7fff7fff) != 0)) {
+      mend_outputs<shape>(params_, tile_, staged_, pixel_, filter_);
       __syncwarp();
+    }
+    if (by_filters) {
       write_filters();
     } else {
-      stage<false>(sums);
-      __syncwarp();
       switch (params_.cut.y_run) {
         case 8: write_runs<8>(); break;
         case 4: write_runs<4>(); break;
@@ -96,17 +105,11 @@ class GroupedStore {
   }
 
  private:
-  /// Where an output lies, in elements from the first filter on; nowhere beyond the last.
-  __device__ int place(int row, int filter) const {
-    const int number = pixel_ + row;
-    return number < params_.cut.pixels() && filter < params_.packed.k ? places_[number].to
-                                                                      : grouped_nowhere;
-  }
   /// Adds the bias, and what y holds: rare, and one by one.
   __device__ void add_old(GroupedSums<shape>& sums) const {
 #pragma unroll 1
     for (int row = 0; row < 2 * shape.m16; ++row) {
-      const int at = place(8 * row + lane_ / 4, 0);
+      const int at = places_[8 * row + lane_ / 4].to;
       if (at == grouped_nowhere) continue;
 #pragma unroll
       for (int i = 0; i < 2 * shape.m16; ++i)
@@ -121,10 +124,12 @@ class GroupedStore {
           }
     }
   }
-  /// Stages rounded outputs, a pixel's filters or a filter's pixels side by side.
+  /// Stages rounded outputs, a pixel's filters or a filter's pixels side by side. Returns what is
+  /// not a zero where one of the lane's is not finite.
   template <bool by_pixels>
-  __device__ void stage(const GroupedSums<shape>& sums) const {
+  __device__ std::uint32_t stage(const GroupedSums<shape>& sums) const {
     const Epilogue<Stored>& epilogue = params_.epilogue;
+    std::uint32_t suspects = 0;
 #pragma unroll
     for (int t = 0; t < shape.n8(); ++t) {
       const int column = 8 * t + lane_ % 4 * 2, filter = filter_ + column;
@@ -139,6 +144,7 @@ class GroupedStore {
         const float* const both = sums[row / 2][t] + row % 2 * 2;
         const std::uint32_t pair = depthwise_toeplitz::rounded_pair<Stored>(
             both[0] + bias[0], both[1] + bias[1], epilogue.least);
+        suspects = depthwise_toeplitz::plus_zero_times<Stored>(suspects, pair);
         if constexpr (by_pixels) {
           *reinterpret_cast<std::uint32_t*>(staged_ + pixel * shape.pixel_pitch() + 2 * column) =
               pair;
@@ -149,57 +155,49 @@ class GroupedStore {
         }
       }
     }
+    return suspects;
   }
 
   /// Eight filters of a pixel at once: neighbouring lanes have a pixel's neighbouring ones.
   __device__ void write_filters() const {
     using Vector = WideVector<Stored, 16>;
-    constexpr int vectors = shape.n8();  // of a pixel
-#pragma unroll 2
-    for (int i = 0; i < shape.pixels() * vectors; i += 32) {
-      const int row = (i + lane_) / vectors, filter = filter_ + (i + lane_) % vectors * 8;
-      const int at = place(row, filter);
-      if (at == grouped_nowhere) continue;
-      char* const from = staged_ + row * shape.pixel_pitch() + 2 * (filter - filter_);
-      write_vector<Vector>(from, at + filter, row, filter, 0, 1);
+    constexpr int vectors = shape.n8(), rows = 32 / vectors;  // of a pixel, of a warp at once
+    const int row = lane_ / vectors, column = lane_ % vectors * 8;
+    const bool has_filters = filter_ + column < params_.packed.k;
+    const char* const from = staged_ + row * shape.pixel_pitch() + 2 * column;
+    Stored* const to = params_.y + (filter_ + column);
+#pragma unroll
+    for (int i = 0; i < shape.pixels(); i += rows) {
+      const int at = places_[i + row].to;
+      if (has_filters && at != grouped_nowhere)
+        Vector::load(from + i * shape.pixel_pitch()).store(to + at);
     }
   }
   /// Some pixels of a filter at once: neighbouring lanes have a filter's neighbouring ones.
   template <int run>
   __device__ void write_runs() const {
-    constexpr int vectors = shape.pixels() / run;  // of a filter
-#pragma unroll 2
-    for (int i = 0; i < shape.filters() * vectors; i += 32) {
-      const int filter = filter_ + (i + lane_) / vectors, row = (i + lane_) % vectors * run;
-      const int at = place(row, filter);
-      if (at == grouped_nowhere) continue;
-      char* const from = staged_ + (filter - filter_) * shape.filter_pitch() + 2 * row;
-      const int to = at + filter * params_.shape.y_k;
-      if constexpr (run == 1) {
-        auto& output = *reinterpret_cast<Stored*>(from);
-        if (is_nan_output(output)) mend(from, 1, row, filter, 1, 0);
-        params_.y[to] = output;
-      } else {
-        write_vector<WideVector<Stored, 2 * run>>(from, to, row, filter, 1, 0);
+    constexpr int vectors = shape.pixels() / run,
+                  lanes = vectors < 32 ? vectors : 32;  // of a filter
+#pragma unroll
+    for (int i = 0; i < vectors; i += lanes) {
+      const int row = (i + lane_ % lanes) * run, at = places_[row].to;
+      const char* const from = staged_ + lane_ / lanes * shape.filter_pitch() + 2 * row;
+      int filter = filter_ + lane_ / lanes;
+      Stored* to = params_.y + (at == grouped_nowhere ? 0 : at + filter * params_.shape.y_k);
+      const int filters = at == grouped_nowhere ? 0 : params_.packed.k;
+#pragma unroll 4
+      for (int j = 0; j < shape.filters(); j += 32 / lanes) {
+        if (filter < filters) {
+          if constexpr (run == 1)
+            *to = *reinterpret_cast<const Stored*>(from + j * shape.filter_pitch());
+          else
+            WideVector<Stored, 2 * run>::load(from + j * shape.filter_pitch()).store(to);
+        }
+        filter += 32 / lanes, to += 32 / lanes * params_.shape.y_k;
       }
     }
   }
-  template <class Vector>
-  __device__ void write_vector(char* from, int to, int row, int filter, int rows_apart,
-                               int filters_apart) const {
-    auto vector = Vector::load(from);
-    if (vector.has_nan()) {
-      mend(from, Vector::count, row, filter, rows_apart, filters_apart);
-      vector = Vector::load(from);
-    }
-    vector.store(params_.y + to);
-  }
 
-  __device__ void mend(char* from, int count, int row, int filter, int rows_apart,
-                       int filters_apart) const {
-    mend_outputs(params_, tile_, reinterpret_cast<Stored*>(from), count, pixel_ + row, filter,
-                 rows_apart, filters_apart);
-  }
   const Params& params_;
   const GroupedPlace* places_;
   char* staged_;
