@@ -110,23 +110,27 @@ double InterleavedModel::moving_clocks(const InterleavedTiles& tile) const {
 }
 
 double InterleavedModel::clocks(const InterleavedTiles& tile) const {
-  const double passes = number(ceil_div(tile.span(), interleaved_columns));
-  return summed({consumer_clocks(tile, passes), producer_clocks(tile),
+  const double passes = number(tile.passes());
+  // Input is handed over chunk by chunk, outputs when all of them are summed.
+  const double chunks = layout_.chunks;
+  return summed({chunks * consumer_clocks(tile, passes), chunks * producer_clocks(tile),
                  epilogue_clocks(tile, passes), moving_clocks(tile)},
                 table_.together) +
-         table_.clocks_of_tile;
+         chunks * table_.clocks_of_tile;
 }
 
 double interleaved_seconds(const ConvProblem& problem, const InterleavedElements& elements,
-                           double first_load, double predicted) {
+                           int chunks, double first_load, double predicted) {
   const InterleavedTable& table = cost_tables().interleaved;
   const bool of_family = problem.c <= 16 && problem.k <= interleaved_rows && problem.r <= 11 &&
                          problem.s <= 11 && problem.stride.h <= 2 && problem.stride.w <= 2;
   const InterleavedMargins& margins = elements.parts == 2          ? table.split_margins
                                       : elements.stored_bytes == 2 ? table.half_margins
                                                                    : table.scaled_margins;
+  constexpr double least_of_chunks = 1.2;
+  const double measured = of_family ? margins.family : margins.outside;
   return margins.before_seconds + margins.first_input * first_load +
-         (of_family ? margins.family : margins.outside) * predicted;
+         (chunks > 1 ? std::max(measured, least_of_chunks) : measured) * predicted;
 }
 
 }  // namespace plumb::cuda

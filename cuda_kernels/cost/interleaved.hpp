@@ -54,9 +54,10 @@ class InterleavedModel {
 };
 
 /// Returns the time to expect where the model predicts `predicted` for all tiles, and `first_load`
-/// for the first tile's input. Tiles have been measured only of problems like those of few200: for
-/// all others the time is longer, so that the algorithm is chosen only where it wins.
+/// for the first tile's input. Tiles have been measured only of problems like those of few200, and
+/// none whose channels come in several chunks: for all others the time is longer, so that the
+/// algorithm is chosen only where it wins.
 double interleaved_seconds(const ConvProblem& problem, const InterleavedElements& elements,
-                           double first_load, double predicted);
+                           int chunks, double first_load, double predicted);
 
 }  // namespace plumb::cuda

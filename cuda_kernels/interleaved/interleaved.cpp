@@ -40,7 +40,8 @@ int remainders(const std::vector<int>& firsts, int stride) {
 
 InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
                                      const InterleavedElements& elements, int output_rows,
-                                     int output_columns, int output_copies, CoreRowForm form)
+                                     int output_columns, int output_copies, CoreRowForm form,
+                                     int channel_chunks)
     : rows(output_rows),
       columns(output_columns),
       spread(output_copies),
@@ -48,11 +49,13 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
       column_stride(static_cast<int>(problem.q() > 1 ? problem.stride.w : 1)),
       stride_h(rows * row_stride),
       stride_w(columns * spread * column_stride),
+      chunks(channel_chunks),
+      chunk_channels(static_cast<int>(ceil_div(problem.c, chunks))),
       group_filters(interleaved_rows / (rows * columns)),
       groups(static_cast<int>(ceil_div(problem.k, group_filters / spread))),
       k_step_bytes(elements.k_step_bytes()) {
-  for (int c = static_cast<int>(problem.c), first = 0; first < c;) {
-    unsigned channels = static_cast<unsigned>(std::min(c - first, 8));
+  for (int first = 0; first < chunk_channels;) {
+    unsigned channels = static_cast<unsigned>(std::min(chunk_channels - first, 8));
     if (form.by_twos) channels = std::bit_floor(channels);
     add_channel_block(problem, first, static_cast<int>(channels), form);
     first += static_cast<int>(channels);
@@ -109,8 +112,9 @@ bool InterleavedLayout::stores_pixels(const ConvProblem& problem) const {
 }
 
 std::size_t InterleavedLayout::group_bytes() const {
-  return packed_header_bytes +
-         static_cast<std::size_t>(packed_k_steps) * static_cast<std::size_t>(k_step_bytes);
+  return packed_header_bytes + static_cast<std::size_t>(chunks) *
+                                   static_cast<std::size_t>(packed_k_steps) *
+                                   static_cast<std::size_t>(k_step_bytes);
 }
 
 int InterleavedTiles::span() const {
@@ -176,7 +180,7 @@ class Planner {
     tile.x_bytes = elements_.core_row_bytes() * lines * tile.pitch;
     tile.line_bytes = 16 * lines;
     if (!streams) {
-      tile.filter_stage_bytes = layout_.k_steps * layout_.k_step_bytes;
+      tile.filter_stage_bytes = layout_.resident_k_steps() * layout_.k_step_bytes;
       return tile.bytes() <= limit_;
     }
     tile.filter_stage_bytes = k_tile_bytes;
@@ -202,6 +206,8 @@ class Planner {
     // Of two neighbouring positions a lane stores vectors, which lie in one row.
     if (layout_.stores_pixels(problem_)) tile.pitch += tile.pitch % 2;
     tile.phase_plane_rows = tile.rows + max_r_;
+    // Sums that wait for the next chunk stay in registers, which hold those of one pass.
+    if (layout_.chunks > 1 && tile.passes() > interleaved_warpgroups) return;
     for (const bool streams : {false, true}) {
       InterleavedTiles fitted = tile;
       if (!fit(fitted, streams)) continue;
@@ -221,6 +227,20 @@ class Planner {
   InterleavedTiles best_;
 };
 
+/// Returns into how many chunks channels may be cut. Few channels are left as they have been
+/// measured.
+std::vector<int> chunk_counts(const ConvProblem& problem) {
+  constexpr int most_measured = 15;
+  std::vector<int> counts;
+  if (problem.c <= max_chunk_channels) counts.push_back(1);
+  if (problem.c > most_measured)
+    for (const std::int64_t channels : {32, 24, 16, 12, 10, 8}) {
+      const int chunks = static_cast<int>(ceil_div(problem.c, channels));
+      if (chunks > 1 && (counts.empty() || chunks != counts.back())) counts.push_back(chunks);
+    }
+  return counts;
+}
+
 /// Returns the layout whose rows and columns of outputs have the least predicted time. It is chosen
 /// for a large batch, and once for any device that this runs on, because filters are packed once
 /// for all of them.
@@ -231,23 +251,28 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElement
   hopper.compute_major = 9;
   hopper.nominal_fp32_flop_per_second = 67e12;
   hopper.nominal_bytes_per_second = 4.8e12;
-  InterleavedLayout best(large, elements, 1, 1, 1, core_row_forms[0]);
-  double least = Planner(large, hopper, best, elements).best().seconds;
+  const int least_chunks = static_cast<int>(ceil_div(large.c, std::int64_t{max_chunk_channels}));
+  InterleavedLayout best(large, elements, 1, 1, 1, core_row_forms[0], least_chunks);
+  const auto is_held = [](const InterleavedLayout& of) {
+    return of.channel_blocks.size() <= max_channel_blocks &&
+           of.phase_planes.size() <= max_phase_planes && of.k_steps <= max_interleaved_k_steps;
+  };
+  double least = 0;  // there is none as yet
+  if (is_held(best)) least = Planner(large, hopper, best, elements).best().seconds;
   const auto consider = [&](InterleavedLayout&& other) {
-    if (other.groups > best.groups || other.channel_blocks.size() > max_channel_blocks ||
-        other.phase_planes.size() > max_phase_planes || other.k_steps > max_interleaved_k_steps)
-      return;
+    if (other.groups > best.groups || !is_held(other)) return;
     const double seconds = Planner(large, hopper, other, elements).best().seconds;
     // The model cannot tell smaller gains.
     if (seconds == 0 || (least != 0 && seconds >= 0.97 * least)) return;
     least = seconds;
     best = std::move(other);
   };
-  const auto consider_forms = [&](int rows, int columns, int spread) {
+  const auto consider_forms = [&](int rows, int columns, int spread, int chunks = 1) {
     std::vector<std::vector<ChannelBlock>> considered;  // most forms come to the same blocks
-    if (rows * columns * spread == 1) considered.push_back(best.channel_blocks);
+    if (rows * columns * spread == 1 && chunks == least_chunks)
+      considered.push_back(best.channel_blocks);
     for (const CoreRowForm form : core_row_forms) {
-      InterleavedLayout other(large, elements, rows, columns, spread, form);
+      InterleavedLayout other(large, elements, rows, columns, spread, form, chunks);
       if (std::find(considered.begin(), considered.end(), other.channel_blocks) != considered.end())
         continue;
       considered.push_back(other.channel_blocks);
@@ -256,11 +281,11 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElement
   };
   for (int columns = 1; columns <= max_output_columns && columns <= large.q(); columns *= 2)
     for (int rows = 1; rows <= max_output_rows && rows <= large.p(); rows *= 2)
-      consider_forms(rows, columns, 1);
+      for (const int chunks : chunk_counts(large)) consider_forms(rows, columns, 1, chunks);
   // Copies fill a product's rows where filters are one or two. Narrow filters are left as they have
   // been measured.
   constexpr int widest_measured = 11;
-  for (int rows = large.s > widest_measured ? 4 : max_output_rows + 1;
+  for (int rows = large.s > widest_measured && least_chunks == 1 ? 4 : max_output_rows + 1;
        rows <= max_output_rows && rows <= large.p(); rows *= 2)
     if (large.q() >= max_output_columns * output_spread)
       consider_forms(rows, max_output_columns, output_spread);

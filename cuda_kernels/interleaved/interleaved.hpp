@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cuda_kernels/primitives/host_device.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/device.hpp"
 
@@ -26,6 +27,8 @@ inline constexpr int interleaved_epilogue_warps = 4;  ///< each stores a quarter
 
 // Kernels have room for so many of each.
 inline constexpr int max_interleaved_k_steps = 240, max_phase_planes = 40, max_channel_blocks = 4;
+/// Channels that a layout has at once, and all of them where they come in chunks.
+inline constexpr int max_chunk_channels = 8 * max_channel_blocks, max_interleaved_channels = 256;
 inline constexpr int max_output_rows = 8, max_output_columns = 2;
 /// Where filters are very few, the four epilogue warps store the same filters, each of them at
 /// columns of its own.
@@ -72,17 +75,28 @@ struct CoreRow {
   int phase_plane, r, s;
 };
 
+/// Returns the channel that a chunk begins at. The last chunk ends with the last channel: where
+/// channels do not fill it, it begins with some that the chunk before has, whose weights in it are
+/// zeros.
+PLUMB_HOST_DEVICE constexpr int chunk_begin(int chunk, int chunk_channels, int channels) {
+  const int begin = chunk * chunk_channels, last = channels - chunk_channels;
+  return begin < last ? begin : last;
+}
+
 /// The terms of a product. Its rows are filters; where filters are few each stands there several
 /// times, for rows of outputs below each other and two columns beside each other: (filter, row,
 /// column) of the group is row number (product_filter(filter) * rows + row) * columns + column. The
-/// layout depends on neither N nor the tile. With a `spread` the group's filters are copies: number
-/// filter * spread + i is the filter at columns i * columns on, so that a filter has spread *
-/// columns of them.
+/// layout depends on neither N nor the tile. Channels that are many come in `chunks` of as many
+/// each, one after the other, whose products are added to the same sums: channel blocks, phase
+/// planes, core rows and k steps are those of one chunk. With a `spread` the group's filters are
+/// copies: number filter * spread + i is the filter at columns i * columns on, so that a filter has
+/// spread * columns of them.
 struct InterleavedLayout {
-  int rows, columns;                   ///< of outputs, for each filter or copy of one
-  int spread;                          ///< copies of a filter: 1 or output_spread
-  int row_stride, column_stride;       ///< in x, from one row or column of outputs to the next
-  int stride_h, stride_w;              ///< from one output position to the next
+  int rows, columns;              ///< of outputs, for each filter or copy of one
+  int spread;                     ///< copies of a filter: 1 or output_spread
+  int row_stride, column_stride;  ///< in x, from one row or column of outputs to the next
+  int stride_h, stride_w;         ///< from one output position to the next
+  int chunks, chunk_channels;
   int group_filters, groups, k_steps;  ///< group_filters counts copies
   int packed_k_steps;                  ///< k_steps rounded up to whole k tiles
   int k_step_bytes;
@@ -91,13 +105,15 @@ struct InterleavedLayout {
   std::vector<CoreRow> core_rows;  ///< as they follow each other in shared memory
 
   InterleavedLayout(const ConvProblem& problem, const InterleavedElements& elements, int rows,
-                    int columns, int spread, CoreRowForm form);
+                    int columns, int spread, CoreRowForm form, int chunks = 1);
 
   int position_columns() const { return columns * spread; }  ///< of a filter's outputs
   int different_filters() const { return group_filters / spread; }
   /// Whether y's strides let vectors of neighbouring filters be stored.
   bool stores_pixels(const ConvProblem& problem) const;
-  std::size_t group_bytes() const;  ///< packed: a header and the k steps
+  /// Returns the k steps that stay in shared memory: without what fills the last k tile.
+  int resident_k_steps() const { return (chunks - 1) * packed_k_steps + k_steps; }
+  std::size_t group_bytes() const;  ///< packed: a header and the k steps of all chunks
   std::size_t dense_at() const { return group_bytes() * groups; }
 
  private:
@@ -113,7 +129,7 @@ struct InterleavedTiles {
   int images = 1, rows = 1, columns = 1;
   int pitch = 1, phase_plane_rows = 1;  ///< pitch of a phase plane, and rows of an image in it
   int bands = 1, column_tiles = 1;
-  int k_tiles = 1, filter_stages = 1;  ///< one stage: all filters stay
+  int k_tiles = 1, filter_stages = 1;  ///< k tiles of a chunk; one stage: all filters stay
   int filter_stage_bytes = 0;
   std::int64_t x_bytes = 0;     ///< of one of the two stages of input
   std::int64_t line_bytes = 0;  ///< of the table of lines
@@ -127,6 +143,7 @@ struct InterleavedTiles {
   }
   int phase_plane_core_rows() const { return images * phase_plane_rows * pitch; }
   int span() const;  ///< core rows from the first position's to behind the last's
+  int passes() const { return (span() + interleaved_columns - 1) / interleaved_columns; }
   std::int64_t w_bytes() const { return std::int64_t{filter_stages} * filter_stage_bytes; }
   std::int64_t bytes() const;
   std::int64_t items(const ConvProblem& problem) const;

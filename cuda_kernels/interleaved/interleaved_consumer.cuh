@@ -20,11 +20,19 @@ template <class Scheme>
 struct PassSums {
   InterleavedSums of;
 
+  __device__ void clear() {
+#pragma unroll
+    for (float& sum : of) sum = 0;
+  }
   /// Adds a k step's product.
   __device__ void multiply(std::uint32_t w, std::uint32_t x, std::uint32_t, int add) {
     wgmma_shared<typename Scheme::Half>(of, w, x, add);
   }
   __device__ void settle() { wgmma_settle(of); }
+  __device__ void scale(float by) {
+#pragma unroll
+    for (float& sum : of) sum *= by;
+  }
   __device__ float operator[](int i) const { return of[i]; }
 };
 /// Split operands have three products, of which the small ones have sums of their own
@@ -33,12 +41,20 @@ template <>
 struct PassSums<SplitCoreRows> {
   InterleavedSums of, small;
 
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < 64; ++i) of[i] = small[i] = 0;
+  }
   __device__ void multiply(std::uint32_t w, std::uint32_t x, std::uint32_t low_apart, int add) {
     wgmma_shared<__half>(small, w + interleaved_part_bytes / 16, x, add);
     wgmma_shared<__half>(of, w, x, add);
     wgmma_shared<__half>(small, w, x + low_apart, 1);
   }
   __device__ void settle() { wgmma_settle(of), wgmma_settle(small); }
+  __device__ void scale(float by) {
+#pragma unroll
+    for (int i = 0; i < 64; ++i) of[i] *= by, small[i] *= by;
+  }
   __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
 };
 
@@ -56,26 +72,30 @@ __device__ std::uint32_t filters_at(const Params& params, int stage) {
          stage * (k_tile_bytes / 16);
 }
 
-/// Multiplies the 128 positions from `x` on by filters that stay in shared memory.
-template <class Params>
-__device__ void multiply_by_all(const Params& params, std::uint32_t x,
+/// Whether a pass's first product is its sums, or is added to what they hold.
+enum class FirstProduct { is_sum, is_added };
+
+/// Multiplies the 128 positions from `x` on by filters that stay in shared memory, from `w` on.
+template <FirstProduct first, class Params>
+__device__ void multiply_by_all(const Params& params, std::uint32_t x, std::uint32_t w,
                                 PassSums<typename Params::Scheme>& sums) {
+  constexpr int added = first == FirstProduct::is_added;
   const std::uint32_t low = params.low_apart / 16;
-  std::uint32_t w = filters_at(params, 0);
   wgmma_begin();
 #pragma unroll 2
   for (int k_step = 0; k_step < params.k_steps; ++k_step, w += Params::k_step_bytes / 16)
-    sums.multiply(w, x + params.k_steps_at[k_step], low, k_step);
+    sums.multiply(w, x + params.k_steps_at[k_step], low, added | k_step);
   wgmma_commit();
   wgmma_end();
 }
 
-/// Multiplies by filters that stream, k tile after k tile; each k tile is released when the next
-/// one's products are under way.
-template <class Params>
+/// Multiplies by a chunk's filters that stream, k tile after k tile; each k tile is released when
+/// the next one's products are under way.
+template <FirstProduct first, class Params>
 __device__ void multiply_by_k_tiles(const Params& params, InterleavedControl& control,
                                     std::uint32_t x, PipelineState& state,
                                     PassSums<typename Params::Scheme>& sums) {
+  constexpr int added = first == FirstProduct::is_added;
   const std::uint32_t low = params.low_apart / 16;
   const auto leave_last = [&] {
     if (threadIdx.x % 128 == 0)
@@ -89,7 +109,8 @@ __device__ void multiply_by_k_tiles(const Params& params, InterleavedControl& co
 #pragma unroll
     for (int i = 0; i < Params::k_tile_steps; ++i)
       sums.multiply(w + i * (Params::k_step_bytes / 16),
-                    x + params.k_steps_at[k_tile * Params::k_tile_steps + i], low, k_tile + i);
+                    x + params.k_steps_at[k_tile * Params::k_tile_steps + i], low,
+                    added | (k_tile + i));
     wgmma_commit();
     wgmma_end<1>();
     if (k_tile > 0) leave_last();
@@ -148,10 +169,10 @@ __device__ void consume(const Params& params, InterleavedControl& control) {
         __shfl_sync(0xffffffff, tile_at + (exists ? of_tile_pass * interleaved_columns : 0), 0);
     PassSums<typename Params::Scheme> sums;
     if (streams) {
-      multiply_by_k_tiles(params, control, x, state, sums);
+      multiply_by_k_tiles<FirstProduct::is_sum>(params, control, x, state, sums);
     } else {
       if (first_pass == 0) control.filters_full[0].wait(0);
-      multiply_by_all(params, x, sums);
+      multiply_by_all<FirstProduct::is_sum>(params, x, filters_at(params, 0), sums);
     }
     sums.settle();
     if (!exists) break;
@@ -166,12 +187,16 @@ __device__ void consume(const Params& params, InterleavedControl& control) {
   }
 }
 
-/// Loads filters into their stages, over and over where they stream. One thread calls it.
+/// Loads filters into their stages, over and over where they stream: once for two passes of the
+/// block, or where channels come in chunks once for a tile. One thread calls it.
 template <class Params>
 __device__ void produce_filters(const Params& params, InterleavedControl& control) {
   const InterleavedTeam team(params);
-  const int rounds = (team.passes(params) + interleaved_warpgroups - 1) / interleaved_warpgroups;
-  const int all = params.streams() ? rounds * params.k_tiles : 1;
+  const int rounds = params.chunks > 1 ? team.tiles(params)
+                                       : (team.passes(params) + interleaved_warpgroups - 1) /
+                                             interleaved_warpgroups;
+  const int k_tiles = params.chunks * params.k_tiles;
+  const int all = params.streams() ? rounds * k_tiles : 1;
   const char* const k_steps =
       params.packed + team.number * params.group_bytes + packed_header_bytes;
   const int bytes = params.filter_stage_bytes;
@@ -181,7 +206,7 @@ __device__ void produce_filters(const Params& params, InterleavedControl& contro
     control.filters_full[stage].expect(bytes);
     control.filters_full[stage].copy(dynamic_shared() + params.w_at + stage * bytes,
                                      k_steps + static_cast<std::int64_t>(k_tile) * bytes, bytes);
-    if (++k_tile == params.k_tiles) k_tile = 0;
+    if (++k_tile == k_tiles) k_tile = 0;
     if (++stage == params.filter_stages) stage = 0, parity ^= 1;
   }
 }

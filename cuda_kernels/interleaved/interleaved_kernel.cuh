@@ -11,6 +11,7 @@
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/few_channels/window_filters.cuh"
 #include "cuda_kernels/few_channels/windows.hpp"
+#include "cuda_kernels/interleaved/interleaved_chunks.cuh"
 #include "cuda_kernels/interleaved/interleaved_consumer.cuh"
 #include "cuda_kernels/interleaved/interleaved_epilogue.cuh"
 #include "cuda_kernels/interleaved/interleaved_pixels.cuh"
@@ -79,14 +80,19 @@ __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
       run_epilogue<rows, columns>(params, control);
   } else {
     take_registers<Roles::begin_registers, Roles::registers.consumer>();
-    consume(params, control);
+    if (params.chunks == 1)
+      consume(params, control);
+    else if (params.streams())
+      consume_chunks<true>(params, control);
+    else
+      consume_chunks<false>(params, control);
   }
 #endif
 }
 
 struct InterleavedPacking {
-  int rows, columns, spread, row_stride, column_stride, group_filters, k_steps, k_step_bytes,
-      core_row_count;
+  int rows, columns, spread, row_stride, column_stride, group_filters, chunks, chunk_channels,
+      k_steps, k_step_bytes, core_row_count;
   std::int64_t group_bytes, dense_at;
   struct {
     std::uint8_t first_c, channels, taps_w, count;
@@ -102,6 +108,8 @@ struct InterleavedPacking {
         row_stride(layout.row_stride),
         column_stride(layout.column_stride),
         group_filters(layout.group_filters),
+        chunks(layout.chunks),
+        chunk_channels(layout.chunk_channels),
         k_steps(layout.packed_k_steps),
         k_step_bytes(layout.k_step_bytes),
         core_row_count(static_cast<int>(layout.core_rows.size())),
@@ -140,8 +148,11 @@ __global__ void __launch_bounds__(packing_threads)
     if (threadIdx.x == 0) shared_scale = scale;
   }
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < params.k_steps * 16; i += packing_threads) {
-    const int number = i / 8, element = i % 8;
+  for (int i = static_cast<int>(threadIdx.x); i < params.chunks * params.k_steps * 16;
+       i += packing_threads) {
+    const int element = i % 8, k_step = i / 16, chunk = k_step / params.k_steps,
+              number = i / 8 - 2 * chunk * params.k_steps;
+    const int first_c = chunk_begin(chunk, params.chunk_channels, taps.c);
     for (int place = 0; place < params.rows * params.columns; ++place) {
       const int below = place / params.columns, beside = first_column + place % params.columns;
       float value = 0;
@@ -149,14 +160,14 @@ __global__ void __launch_bounds__(packing_threads)
         const auto& core_row = params.core_rows[number];
         const auto& channel_block = params.channel_blocks[core_row.channel_block];
         const int of_tap = element / channel_block.channels;
-        if (element < channel_block.count)
-          value = taps(k, channel_block.first_c + element % channel_block.channels,
-                       core_row.r + of_tap / channel_block.taps_w - below * params.row_stride,
+        const int c = first_c + channel_block.first_c + element % channel_block.channels;
+        if (element < channel_block.count && c >= chunk * params.chunk_channels)
+          value = taps(k, c, core_row.r + of_tap / channel_block.taps_w - below * params.row_stride,
                        core_row.s + of_tap % channel_block.taps_w - beside * params.column_stride);
       }
       // N8 tiles of rows follow each other, with 16 bytes a row, and behind all of them lies the k
       // step's second core row.
-      char* const at = group + packed_header_bytes + number / 2 * params.k_step_bytes +
+      char* const at = group + packed_header_bytes + k_step * params.k_step_bytes +
                        number % 2 * (interleaved_part_bytes / 2) +
                        (row * params.rows * params.columns + place) * 16 + element * 2;
       const auto put = [&](int part, Fragment halves) {
@@ -202,8 +213,13 @@ Support takes_interleaved(const ConvProblem& problem, const DeviceInfo& device) 
   if ((problem.r > 1 && problem.dilation.h != 1) || (problem.s > 1 && problem.dilation.w != 1))
     return refuse("dilation " + text(problem.dilation.h) + "x" + text(problem.dilation.w) +
                   "; expected none");
-  if (problem.c > 8 * max_channel_blocks)
-    return refuse(text(problem.c) + " channels; expected at most " + text(8 * max_channel_blocks));
+  // Many channels are for few filters: groups of these would each read x anew.
+  const int max_channels =
+      problem.k <= interleaved_rows ? max_interleaved_channels : max_chunk_channels;
+  if (problem.c > max_channels)
+    return refuse(text(problem.c) + " channels and " + text(problem.k) +
+                  " filters; expected at most " + text(max_chunk_channels) + " channels, or " +
+                  text(max_interleaved_channels) + " and " + text(interleaved_rows) + " filters");
   if (problem.stride.h > max_stride || problem.stride.w > max_stride)
     return refuse("stride " + text(problem.stride.h) + "x" + text(problem.stride.w) +
                   "; expected at most " + text(max_stride));
@@ -241,7 +257,7 @@ PlanResult plan_interleaved(const ConvProblem& problem, const DeviceInfo& device
     return {{Reason::device_limit, "no tile fits a block's shared memory"}};
   const std::size_t dense_bytes = static_cast<std::size_t>(element_count(problem.w_extents())) *
                                   sizeof(typename Scheme::Stored);
-  return {.estimate_seconds = interleaved_seconds(problem, Scheme::elements,
+  return {.estimate_seconds = interleaved_seconds(problem, Scheme::elements, layout.chunks,
                                                   tiles.full.load_seconds, tiles.seconds()),
           .filter_bytes = layout.dense_at() + dense_bytes,
           .kernel = std::make_shared<InterleavedPlan>(std::move(layout), tiles)};

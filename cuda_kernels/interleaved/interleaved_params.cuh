@@ -69,6 +69,7 @@ struct InterleavedParams {
   /// first one's distance from a position's, in core rows, and the upper half how far the second
   /// one lies behind the first.
   std::uint32_t k_steps_at[max_interleaved_k_steps + k_tile_steps - 1];
+  int chunks, chunk_channels, chunk_bytes;  ///< of channels; bytes of a chunk's packed filters
   int k_steps, stride_h, stride_w, groups, group_filters;
   int spread, different_filters;  ///< as in InterleavedLayout
   // An epilogue warp's filters are so far apart, and begin, as its columns do, so far behind those
@@ -96,6 +97,9 @@ struct InterleavedParams {
         epilogue(call),
         packed(static_cast<const char*>(call.filters)),
         group_bytes(static_cast<std::int64_t>(layout.group_bytes())),
+        chunks(layout.chunks),
+        chunk_channels(layout.chunk_channels),
+        chunk_bytes(layout.packed_k_steps * layout.k_step_bytes),
         k_steps(layout.k_steps),
         stride_h(layout.stride_h),
         stride_w(layout.stride_w),
@@ -115,7 +119,7 @@ struct InterleavedParams {
         tile_rows(tile.rows),
         tile_columns(tile.columns),
         span(tile.span()),
-        passes(static_cast<int>(ceil_div(span, interleaved_columns))),
+        passes(tile.passes()),
         lines(static_cast<int>(layout.phase_planes.size()) * tile.images * tile.phase_plane_rows),
         items(static_cast<int>(tile.items(call.problem))),
         x_rows((tile.phase_plane_rows + 8) * layout.stride_h),
@@ -223,17 +227,22 @@ struct InterleavedTeam {
     number = block % teams, first = block / teams;
     members = (blocks - number - 1) / teams + 1;
   }
+  /// Returns how many tiles this block has.
+  template <class Params>
+  __device__ int tiles(const Params& params) const {
+    return first < params.items ? (params.items - first - 1) / members + 1 : 0;
+  }
   /// Returns how many passes this block makes over all of its tiles.
   template <class Params>
   __device__ int passes(const Params& params) const {
-    const int tiles = first < params.items ? (params.items - first - 1) / members + 1 : 0;
-    return tiles * params.passes;
+    return tiles(params) * params.passes;
   }
 };
 
 /// A tile has images, and places where its outputs and its input begin.
 struct InterleavedItem {
   int n, p, q, images, first_h, first_w;
+  int first_c = 0;  ///< of the chunk of channels that is loaded
 
   template <class Params>
   __device__ InterleavedItem(const Params& params, int number, int rows, int columns) {

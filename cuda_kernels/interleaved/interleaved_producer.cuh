@@ -141,8 +141,8 @@ struct CoreRowElements {
                              const DeviceChannelBlock& channel_block)
       : taps_bits(channel_block.taps_w_bits) {
     const auto& step = params.conv.x_step;
-    const Stored* const x = params.x - params.x_before + item.n * step.n + item.first_h * step.h +
-                            item.first_w * step.w;
+    const Stored* const x = params.x - params.x_before + item.n * step.n + item.first_c * step.c +
+                            item.first_h * step.h + item.first_w * step.w;
 #pragma unroll
     for (int i = 0; i < taps / neighbours; ++i)
 #pragma unroll
@@ -287,7 +287,7 @@ __device__ int find_exponent(const Params& params, InterleavedControl& control,
   // Several rows are read at once, because all producers wait for this.
   constexpr int at_once = 8;
   const int warps = Roles::producer_warps(params.streams()),
-            all = item.images * conv.group_c * rows;
+            all = item.images * params.chunk_channels * rows;
   int most = 0;
 #pragma unroll 1
   for (int first = producer / 32; first < all; first += at_once * warps) {
@@ -295,7 +295,8 @@ __device__ int find_exponent(const Params& params, InterleavedControl& control,
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
       const int row = min(first + i * warps, all - 1), plane = row / rows;
-      const int image = plane / conv.group_c, c = plane % conv.group_c;
+      const int image = plane / params.chunk_channels,
+                c = item.first_c + plane % params.chunk_channels;
       from[i] = params.x + (item.n + image) * conv.x_step.n + c * conv.x_step.c +
                 (top + row % rows) * conv.x_step.h + left * conv.x_step.w;
     }
@@ -315,23 +316,27 @@ __device__ int find_exponent(const Params& params, InterleavedControl& control,
   return scale_exponent(control.largest);
 }
 
-/// The producer warps load tile after tile. The scale of the tile before fits most tiles; a tile
-/// that it does not fit is loaded again.
+/// The producer warps load tile after tile, and of a tile chunk after chunk, each in a round of its
+/// own. The scale of the round before fits most rounds; one that it does not fit is loaded again.
 template <int rows, int columns, class Params>
 __device__ void produce(const Params& params, InterleavedControl& control) {
   using Roles = typename Params::Roles;
   constexpr bool scaled = Params::Scheme::scaled;
   const InterleavedTeam team(params);
   const int producer = Roles::producer();
-  int exponent = 0, round = 0;
-  for (int number = team.first; number < params.items; number += team.members, ++round) {
-    const InterleavedItem item(params, number, rows, columns);
+  const int rounds = team.tiles(params) * params.chunks;
+  int exponent = 0, number = team.first, chunk = 0;
+#pragma unroll 1
+  for (int round = 0; round < rounds; ++round) {
+    InterleavedItem item(params, number, rows, columns);
+    item.first_c = chunk_begin(chunk, params.chunk_channels, params.conv.group_c);
+    if (++chunk == params.chunks) chunk = 0, number += team.members;
     const int turn = round % 2;
     const auto wait_until_empty = [&] {
       if (round >= 2) control.empty[turn].wait((round / 2 - 1) & 1);
     };
     char* const x_tile = dynamic_shared() + params.x_at + turn * params.x_apart;
-    // The flags are cleared a tile ahead, when nobody looks at them any more or adds to them yet.
+    // The flags are cleared a round ahead, when nobody looks at them any more or adds to them yet.
     int& met = control.met[round % 3];
     int flags = 0;
     for (bool own_scale = round == 0;; own_scale = true) {

@@ -230,10 +230,11 @@ TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {
            {"g2mb1ic4ih8oc6kh3", "2 groups"},
            {"mb1ic3ih30oc8kh3_poolmax2x2", "pools"},
            {"mb1ic2ih19oc3kh3dh1", "dilation 2x2"},
-           {"mb1ic33ih8oc6kh3", "33 channels"},
+           {"mb1ic33ih8oc65kh3", "33 channels"},
+           {"mb1ic257ih8oc6kh3", "257 channels"},
            {"mb1ic3ih64oc6kh3sh5", "stride 5x5"},
            {"mb1ic1ih99oc6kh65", "65x65"},
-           {"mb1ic32ih40oc6kh11", "terms"},
+           {"mb1ic15ih70oc60kh17", "terms"},
            {"mb1ic1ih12oc9000kh3", "groups of filters"}}) {
     CAPTURE(text);
     const Support refused = algorithm.plan(stored(parse_problem(text).problem), hopper()).support;

@@ -22,11 +22,16 @@ struct InterleavedOptions {
   InterleavedKind kind = InterleavedKind::fp16;
   Placing x = Placing::channels_last, y = Placing::channels_last;
   int rows = 0;     ///< of outputs of a filter; 0: as planned
+  int columns = 1;  ///< likewise, where rows are given
+  int chunks = 1;   ///< of channels, likewise
+  int between = 0;  ///< powers of two between the magnitudes of one channel and of the next
   int y_gap = 0;    ///< elements between y's pixels, where channels are innermost
   int y_shift = 0;  ///< elements that y begins behind an aligned address
   Data data = Data::integers;
+  int infinite_channel = -1;  ///< of x: it holds an Inf
   bool bias = false, relu = false;
   int blocks = 2;
+  int units = 132;  ///< of the device that tiles are planned for
 };
 
 class InterleavedEmulated {
@@ -43,11 +48,19 @@ class InterleavedEmulated {
         y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
     for (HostTensor* tensor : {&x_, &w_, &bias_})
       tensor->fill([&] { return draw(random_, options.data); });
+    if (options.between != 0) set_channels_apart();
+    if (options.infinite_channel >= 0) x_.set({0, options.infinite_channel, 3, 4}, INFINITY);
     if (options.data == Data::infinite)
       put(x_, random_, INFINITY), put(x_, random_, NAN), put(w_, random_, -INFINITY);
   }
 
   const plumb::cuda::InterleavedLayout& layout() const { return layout_; }
+  plumb::cuda::InterleavedTiles tile() const {
+    plumb::DeviceInfo device = hopper();
+    device.units = options_.units;
+    return plumb::cuda::tile_interleaved(problem_, device, layout_,
+                                         elements_of(problem_, options_));
+  }
   bool stored_vectors() const { return stored_vectors_; }
 
   /// Convolves, and returns what is wrong with y; empty where nothing is.
@@ -70,7 +83,8 @@ class InterleavedEmulated {
                                          .bias = options_.bias ? bias_.view().data() : nullptr,
                                          .y = to,
                                          .relu = options_.relu,
-                                         .blocks = options_.blocks});
+                                         .blocks = options_.blocks,
+                                         .units = options_.units});
     } catch (const std::exception& error) {
       return error.what();
     }
@@ -91,14 +105,34 @@ class InterleavedEmulated {
     problem.y_strides = strides_of(y, options.y);
     return plumb::check(problem);
   }
+  static plumb::cuda::InterleavedElements elements_of(const plumb::ConvProblem& problem,
+                                                      const InterleavedOptions& options) {
+    return {.parts = options.kind == InterleavedKind::fp16x3 ? 2 : 1,
+            .stored_bytes = static_cast<int>(plumb::size_in_bytes(problem.dtype))};
+  }
   static plumb::cuda::InterleavedLayout layout_of(const plumb::ConvProblem& problem,
                                                   const InterleavedOptions& options) {
-    const plumb::cuda::InterleavedElements elements{
-        .parts = options.kind == InterleavedKind::fp16x3 ? 2 : 1,
-        .stored_bytes = static_cast<int>(plumb::size_in_bytes(problem.dtype))};
+    const plumb::cuda::InterleavedElements elements = elements_of(problem, options);
     if (options.rows == 0) return plumb::cuda::layout_interleaved(problem, elements);
-    return plumb::cuda::InterleavedLayout(problem, elements, options.rows, 1, 1,
-                                          plumb::cuda::core_row_forms[0]);
+    return plumb::cuda::InterleavedLayout(problem, elements, options.rows, options.columns, 1,
+                                          plumb::cuda::core_row_forms[0], options.chunks);
+  }
+  /// Gives channels magnitudes that go up and down, and their weights the opposite ones, so that
+  /// every channel has its share of an output.
+  void set_channels_apart() {
+    const auto scale = [&](HostTensor& tensor, int sign) {
+      plumb::Dims at = tensor.extents();
+      const plumb::Extents all = tensor.extents();
+      const auto count = static_cast<std::size_t>(plumb::element_count(all));
+      for (std::size_t i = 0; i < count; ++i) {
+        std::size_t rest = i;
+        for (int axis = all.rank(); axis-- > 0; rest /= static_cast<std::size_t>(all[axis]))
+          at[axis] = static_cast<std::int64_t>(rest % static_cast<std::size_t>(all[axis]));
+        const int apart = options_.between * (static_cast<int>(at[1] * 7) % 5 - 2);
+        tensor.set(at, std::ldexp(tensor.at(at), sign * apart));
+      }
+    };
+    scale(x_, 1), scale(w_, -1);
   }
 
   std::string judge(const std::vector<double>& values) const {

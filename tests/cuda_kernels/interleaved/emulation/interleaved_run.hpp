@@ -15,7 +15,8 @@ struct InterleavedRun {
   const void *x, *w, *bias;  ///< bias or null
   void* y;
   bool relu = false;
-  int blocks = 2;  ///< at most, which go through the tiles
+  int blocks = 2;   ///< at most, which go through the tiles
+  int units = 132;  ///< of the device that tiles are planned for: fewer have larger ones
 };
 
 /// Packs the filters and convolves. Returns whether vectors of filters were stored.

@@ -21,11 +21,11 @@ bool run_with(const InterleavedRun& run) {
   std::vector<char> memory(layout.dense_at() + dense_bytes + alignment, static_cast<char>(0xff));
   char* filters = memory.data();
   while (reinterpret_cast<std::uintptr_t>(filters) % alignment != 0) ++filters;
-  DeviceInfo device = hopper();
-  device.units = run.blocks;
+  DeviceInfo device = hopper(), planned = device;
+  device.units = run.blocks, planned.units = run.units;
   const InterleavedPlan plan(
       layout, SlicePlans<InterleavedTiles>(run.problem, [&](const ConvProblem& slice) {
-        return tile_interleaved(slice, hopper(), layout, Scheme::elements);
+        return tile_interleaved(slice, planned, layout, Scheme::elements);
       }));
   pack_interleaved_filters<Scheme>({.problem = run.problem,
                                     .device = device,

@@ -2,6 +2,8 @@
 // against the oracle.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <set>
+#include <utility>
 
 #include "interleaved_emulated.hpp"
 
@@ -108,6 +110,124 @@ TEST_CASE("interleaved, emulated: planes and mirrored tensors") {
       CHECK(conv.run() == "");
       CHECK_FALSE(conv.stored_vectors());
     }
+}
+
+TEST_CASE("interleaved, emulated: channels in chunks") {
+  struct Case {
+    const char* text;
+    int rows, columns, chunks;
+  };
+  std::set<std::pair<int, bool>> met;  // passes of a tile, and whether filters stream
+  for (const auto& [text, rows, columns, chunks] :
+       {Case{"mb3ic11ih9iw10oc6kh3kw3ph1pw1", 2, 2, 2},
+        Case{"mb2ic35ih7iw9oc7kh5kw4ph4pw3", 4, 2, 3},
+        Case{"mb1ic9ih24iw20oc5kh2kw2ph1pw1", 8, 1, 5},
+        Case{"mb1ic16ih16iw24oc9kh7kw9ph6pw8", 4, 1, 2},
+        Case{"mb2ic16ih26iw24oc16kh7kw7ph6pw6", 2, 2, 2},
+        Case{"mb4ic40ih5iw5oc40kh3kw3ph1pw1", 1, 1, 3},
+        Case{"mb1ic13ih13iw15oc3kh5kw5sh2sw2", 2, 2, 4}})
+    for (const InterleavedKind kind : all_kinds) {
+      CAPTURE(text, static_cast<int>(kind));
+      InterleavedEmulated conv(text, {.kind = kind,
+                                      .x = Placing::planes,
+                                      .y = Placing::planes,
+                                      .rows = rows,
+                                      .columns = columns,
+                                      .chunks = chunks,
+                                      .bias = true,
+                                      .relu = chunks % 2 == 0,
+                                      .blocks = chunks % 2 + 1,
+                                      .units = kind == InterleavedKind::bf16 ? 132 : 1});
+      CHECK(conv.run() == "");
+      met.emplace(conv.tile().passes(), conv.tile().streams());
+    }
+  CHECK(met.size() == 4);
+}
+
+TEST_CASE("interleaved, emulated: chunks of filters innermost, and mirrored") {
+  for (const InterleavedKind kind : all_kinds)
+    for (const Placing placing : {Placing::channels_last, Placing::mirrored}) {
+      CAPTURE(static_cast<int>(kind), static_cast<int>(placing));
+      InterleavedEmulated conv(
+          "mb3ic20ih13iw15oc16kh3kw5ph1pw2",
+          {.kind = kind, .x = placing, .y = placing, .rows = 4, .chunks = 3, .bias = true});
+      CHECK(conv.run() == "");
+      CHECK(conv.stored_vectors() == (placing == Placing::channels_last));
+    }
+}
+
+TEST_CASE("interleaved, emulated: chunks of other magnitudes, and what halves do not hold") {
+  for (const InterleavedKind kind : {InterleavedKind::fp16x3, InterleavedKind::fp16_scaled}) {
+    // Exponents up to 16, 48 and 80 apart: beyond 64 a tile is summed by the definition.
+    for (const int between : {4, 12, 20})
+      for (const int chunks : {3, 5}) {
+        CAPTURE(static_cast<int>(kind), between, chunks);
+        InterleavedEmulated conv("mb3ic5ih9iw12oc5kh4kw3ph3pw2", {.kind = kind,
+                                                                  .x = Placing::planes,
+                                                                  .y = Placing::planes,
+                                                                  .rows = 2,
+                                                                  .columns = 2,
+                                                                  .chunks = chunks,
+                                                                  .between = between,
+                                                                  .data = Data::normal,
+                                                                  .bias = true,
+                                                                  .blocks = 1});
+        CHECK(conv.run() == "");
+      }
+  }
+  for (const InterleavedKind kind : all_kinds)
+    for (const Data data : {Data::normal, Data::far_apart, Data::infinite}) {
+      CAPTURE(static_cast<int>(kind), static_cast<int>(data));
+      InterleavedEmulated conv("mb2ic10ih10iw14oc9kh3kw3ph2pw2", {.kind = kind,
+                                                                  .x = Placing::planes,
+                                                                  .y = Placing::planes,
+                                                                  .rows = 4,
+                                                                  .chunks = 3,
+                                                                  .data = data,
+                                                                  .bias = true});
+      CHECK(conv.run() == "");
+    }
+}
+
+TEST_CASE("interleaved, emulated: zeros that meet Inf in one of the chunks") {
+  for (const InterleavedKind kind : all_kinds)
+    for (const int channel : {0, 4, 9}) {
+      CAPTURE(static_cast<int>(kind), channel);
+      InterleavedEmulated conv("mb1ic10ih10iw14oc9kh3kw3ph2pw2", {.kind = kind,
+                                                                  .x = Placing::planes,
+                                                                  .y = Placing::planes,
+                                                                  .rows = 4,
+                                                                  .chunks = 3,
+                                                                  .infinite_channel = channel});
+      CHECK(conv.run() == "");
+    }
+}
+
+TEST_CASE("interleaved, emulated: random problems of many channels, as planned") {
+  Random random(11);
+  const auto draw = [&](int least, int most) {
+    return std::to_string(static_cast<int>(random.integer(least, most)));
+  };
+  int chunked = 0;
+  for (int i = 0; i < 12; ++i) {
+    const std::string text = "mb" + draw(1, 2) + "ic" + draw(16, 60) + "ih" + draw(5, 11) + "iw" +
+                             draw(5, 16) + "oc" + draw(1, 20) + "kh" + draw(1, 4) + "kw" +
+                             draw(1, 5) + "sh" + draw(1, 2) + "sw" + draw(1, 2) + "ph" +
+                             draw(0, 1) + "pw" + draw(0, 2);
+    CAPTURE(i, text);
+    InterleavedEmulated conv(text,
+                             {.kind = all_kinds[static_cast<std::size_t>(i % 4)],
+                              .x = i % 3 == 0 ? Placing::channels_last : Placing::planes,
+                              .y = i % 3 == 1 ? Placing::channels_last : Placing::planes,
+                              .data = i % 6 == 0 ? Data::infinite : Data::integers,
+                              .bias = i % 2 == 0,
+                              .relu = i % 8 < 4,
+                              .blocks = 1 + i % 3},
+                             static_cast<std::uint32_t>(i));
+    CHECK(conv.run() == "");
+    chunked += conv.layout().chunks > 1 ? 1 : 0;
+  }
+  CHECK(chunked >= 6);
 }
 
 TEST_CASE("interleaved, emulated: what halves do not hold, and zeros that meet Inf") {
