@@ -29,7 +29,7 @@ TileClocks clocks_of(const GroupedTable& costs, const GroupedWork& work) {
   // A fragment of x is 512 bytes, four wavefronts; one of filters 256.
   const double waves =
       work.works * (work.steps * (4 * loads + 2 * n8) + fragments * (work.by_filters ? 2 : 4)) +
-      work.units / 8 + outputs * 2 / 128;
+      work.units * work.conflicts / 8 + outputs * 2 / 128;
   const double products = work.works * work.steps * fragments * costs.product;
   TileClocks clocks;
   clocks.busy = max_of({instructions / (4 * costs.issued), waves / costs.waves, products});
@@ -51,16 +51,11 @@ double grouped_seconds(const DeviceInfo& device, const GroupedWork& work) {
   const double at_once = std::min(of_unit, work.resident);
   const double clocks = turns * (work.tiles_of_block * max_of({tile.latency, at_once * tile.busy}) +
                                  at_once * work.filter_bytes / costs.l2_bytes_per_clock);
-  // Of a pixel's channels some lie side by side: lines are moved in parts.
-  const auto in_parts = [&](bool parted, double bytes) {
-    return parted ? 1 + costs.line_bytes / bytes : 1;
-  };
+  // What lies side by side begins and ends in parts of lines.
+  const auto in_parts = [&](double bytes) { return 1 + costs.line_bytes / bytes; };
   const double moving =
-      machine.moving_seconds(work.read_bytes * in_parts(work.by_units, work.pixel_bytes),
-                             costs.read_share) +
-      machine.moving_seconds(
-          work.written_bytes * in_parts(work.by_filters, work.filter_pixel_bytes),
-          costs.write_share) +
+      machine.moving_seconds(work.read_bytes * in_parts(work.x_row_bytes), costs.read_share) +
+      machine.moving_seconds(work.written_bytes * in_parts(work.y_row_bytes), costs.write_share) +
       machine.moving_seconds(work.again_bytes, costs.again_share);
   // A block waits for x before it multiplies: others move theirs meanwhile, where there are some.
   const double others = std::min(1.0, (at_once - 1) / 2);

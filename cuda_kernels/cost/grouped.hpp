@@ -13,12 +13,12 @@ struct GroupedWork {
   double works = 1, longest = 1;  ///< of a tile: of all warps in the mean, of the busiest one
   double pixels = 1;              ///< of a tile's outputs
   double steps = 1;               ///< of a work
-  double beside = 1, bundles = 1, m16 = 1;           ///< GroupedShape
-  double units = 1;                                  ///< of x under a tile
-  double pixel_bytes = 16, filter_pixel_bytes = 16;  ///< of x and y, that lie side by side
-  bool by_units = true;  ///< x moves in units, or else in runs of pixels
-  double x_run = 1;
-  bool by_filters = true;  ///< y likewise
+  double beside = 1, bundles = 1, m16 = 1;    ///< GroupedShape
+  double units = 1;                           ///< of x under a tile
+  double x_row_bytes = 16, y_row_bytes = 16;  ///< that a tile moves and lie side by side
+  bool by_units = true;                       ///< x moves in units, or else in runs of pixels
+  double x_run = 1, conflicts = 1;            ///< conflicts: times that writing a run meets a bank
+  bool by_filters = true;                     ///< y likewise
   double y_run = 1;
   double filter_bytes = 0;                 ///< that a block loads
   double read_bytes = 0, again_bytes = 0;  ///< of x, once; of its halo

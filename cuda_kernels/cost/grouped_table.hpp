@@ -24,11 +24,10 @@ struct GroupedTable {
   double read_share = 0.833;       ///< fixed: of the nominal rate of memory, as pointwise has
   double write_share = 0.677;      ///< fixed: likewise
   double again_share = 2;          ///< fixed: the same of the halo, from L2; guessed
-  double line_bytes = 16;          ///< fixed: that moving some of a pixel's channels costs besides;
-                                   ///< guessed
-  double overlap = 3;              ///< fixed: norm that adds moving and all else, where there are
-                                   ///< three blocks; guessed
-  double start = 0.67e-6;          ///< fixed: seconds until all blocks work, as wide has
+  double line_bytes = 16;  ///< fixed: that moving what lies side by side costs besides; guessed
+  double overlap = 3;      ///< fixed: norm that adds moving and all else, where there are
+                           ///< three blocks; guessed
+  double start = 0.67e-6;  ///< fixed: seconds until all blocks work, as wide has
 };
 
 }  // namespace plumb::cuda

@@ -119,6 +119,14 @@ struct GroupedCut {
   PLUMB_HOST_DEVICE int threads() const { return 32 * warps; }
   PLUMB_HOST_DEVICE int pixels() const { return images * rows * columns; }
   int tiles() const { return tiles_n * tiles_p * tiles_q; }
+  /// Of neighbouring lanes that load runs, those that have a pixel's neighbouring units: as many as
+  /// a run has pixels, where the units divide so. What eight lanes write then lies in all banks;
+  /// otherwise banks are met `x_run` over this many times.
+  int lane_units() const {
+    int count = x_run;
+    while (units % count != 0) count /= 2;
+    return count;
+  }
 };
 
 /// What is to be taken in place of what the model prefers, where it is not 0.

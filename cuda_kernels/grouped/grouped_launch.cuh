@@ -44,9 +44,7 @@ GroupedParams<Stored> grouped_params(const GroupedPlan& plan, const ConvLaunch& 
   params.runs = Divisor<int>(ceil_div(cut.pixels(), plan.filters.shape.pixels()));
   params.row_units = Divisor<int>(std::int64_t{plan.w.under(cut.columns)} * cut.units);
   params.rows = Divisor<int>(std::int64_t{plan.h.under(cut.rows)} * cut.images);
-  int lane_units = of.x_run;
-  while (cut.units % lane_units != 0) lane_units /= 2;
-  params.lane_units = Divisor<int>(lane_units);
+  params.lane_units = Divisor<int>(of.lane_units());
   params.vectors =
       Divisor<int>(ceil_div(std::int64_t{plan.w.under(cut.columns)} + of.x_run - 1, of.x_run));
   return params;

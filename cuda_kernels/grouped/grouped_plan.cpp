@@ -231,9 +231,19 @@ GroupedWork Search::work_of(const GroupedCut& cut, int64_t resident) const {
   const GroupedShape& shape = filters.shape;
   const double runs = number(ceil_div(cut.pixels(), shape.pixels())),
                strips = static_cast<double>(filters.strips) / cut.parts;
-  const double under = number(cut.images) * plan.h.under(cut.rows) * plan.w.under(cut.columns);
-  const double of_image = number(cut.images) * std::min(plan.h.under(cut.rows), plan.h.extent) *
-                          std::min(plan.w.under(cut.columns), plan.w.extent);
+  // Runs begin at a multiple of their length, and sectors at one of theirs.
+  const bool by_units = cut.input == GroupedInput::units;
+  const auto in_runs = [&](int64_t columns, int64_t run) {
+    return by_units ? columns : ceil_div(columns + run - 1, run) * run;
+  };
+  constexpr int64_t sector = memory_sector_bytes / 2;  // in elements
+  const int under_h = plan.h.under(cut.rows), under_w = plan.w.under(cut.columns);
+  const double under = number(cut.images) * under_h * number(in_runs(under_w, cut.x_run));
+  const double of_image = number(cut.images) * std::min(under_h, plan.h.extent) *
+                          number(std::min<int64_t>(in_runs(under_w, sector), plan.w.extent));
+  const auto row_bytes = [](bool whole, int64_t columns, int64_t rows) {
+    return 2 * number(whole ? columns * rows : columns);
+  };
   const double tiles = number(cut.tiles()) * cut.parts;
   const double read_bytes =
       2 * number(problem.n) * number(problem.c) * number(problem.h) * number(problem.w);
@@ -251,10 +261,14 @@ GroupedWork Search::work_of(const GroupedCut& cut, int64_t resident) const {
       .bundles = number(shape.bundles),
       .m16 = number(shape.m16),
       .units = under * cut.units,
-      .pixel_bytes = number(cut.units) * grouped_unit_bytes,
-      .filter_pixel_bytes = 2.0 * cut.strips * shape.filters(),
-      .by_units = cut.input == GroupedInput::units,
+      .x_row_bytes = by_units ? number(cut.units) * grouped_unit_bytes
+                              : row_bytes(under_w >= plan.w.extent, under_w, under_h),
+      .y_row_bytes = cut.output == GroupedOutput::filters
+                         ? 2.0 * cut.strips * shape.filters()
+                         : row_bytes(cut.tiles_q == 1, cut.columns, cut.rows),
+      .by_units = by_units,
       .x_run = number(cut.x_run),
+      .conflicts = number(cut.x_run) / cut.lane_units(),
       .by_filters = cut.output == GroupedOutput::filters,
       .y_run = number(cut.y_run),
       .filter_bytes = number(int64_t{cut.strips} * filters.strip_bytes()),

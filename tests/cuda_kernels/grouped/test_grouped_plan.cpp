@@ -99,6 +99,19 @@ TEST_CASE("grouped: layers whose bytes take long are cut to keep all multiproces
   }
 }
 
+TEST_CASE("grouped: of planes tiles have whole rows, of channels whole lines or nearly") {
+  for (const char* text : {"mb64g32ic128ih56oc128kh3ph1", "mb64g32ic256ih28oc256kh3ph1"}) {
+    CAPTURE(text);
+    const auto of_planes = plan_grouped(problem_of(text, Placing::planes), hopper());
+    REQUIRE(of_planes);
+    CHECK(of_planes->cut.tiles_q == 1);
+    CHECK(of_planes->cut.y_run == 8);
+    const auto of_channels = plan_grouped(problem_of(text), hopper());
+    REQUIRE(of_channels);
+    CHECK(of_channels->cut.units >= 4);
+  }
+}
+
 TEST_CASE("grouped: what is refused, and why") {
   CHECK(refusal_of("mb1g4ic64ih7oc64kh3ph1") == Reason::none);
   CHECK(refusal_of("mb1ic64ih7oc64kh3ph1") == Reason::geometry);
