@@ -27,6 +27,14 @@ double operand_rounding(Operand operand, DType dtype) {
   return std::numeric_limits<double>::infinity();
 }
 
+/// What a sum may lack of operands too small for the halves that others share a scale with, as a
+/// part of it: where more is lacking it is made anew (docs/numerics.md, "Small operands").
+double dropped_of_small(const Numerics& numerics, DType dtype) {
+  if (dtype == DType::f16) return 0;
+  if (numerics.operand == Operand::fp16 && numerics.products > 1) return 0x1p-24;
+  return numerics.operand == Operand::fp16_scaled ? 0x1p-16 : 0;
+}
+
 /// gamma_n(u) = n u / (1 - n u), for n u < 1 (Higham, Accuracy and Stability, lemma 3.1).
 double gamma(double n, double u) {
   return n * u < 1 ? n * u / (1 - n * u) : std::numeric_limits<double>::infinity();
@@ -144,12 +152,15 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
   const double terms = padded * numerics.products + others;
   const double chain = numerics.chain ? numerics.chain(problem) + others : terms;
   const double u_in = operand_rounding(numerics.operand, problem.dtype);
-  const double operands = numerics.products > 1 ? 3 * 0x1p-22 : 2 * u_in + u_in * u_in;
+  const double operands = (numerics.products > 1 ? 3 * 0x1p-22 : 2 * u_in + u_in * u_in) +
+                          dropped_of_small(numerics, problem.dtype);
   const double sum = accumulation(numerics, chain) * (1 + u_in) * (1 + u_in);
   const double oracle_sum = gamma(terms, 0x1p-53);
   const double smallest =
-      numerics.accumulator == Accumulator::fp32_flushed                  ? 0x1p-126
-      : numerics.operand == Operand::fp16 && problem.dtype != DType::f16 ? 0x1p-25
+      numerics.accumulator == Accumulator::fp32_flushed ? 0x1p-126
+      // Three products are of scaled operands.
+      : numerics.operand == Operand::fp16 && numerics.products == 1 && problem.dtype != DType::f16
+          ? 0x1p-25
       // The lowest bit of low halves in TF32.
       : numerics.operand == Operand::tf32_rounded && numerics.products > 1 ? 0x1p-136
                                                                            : 0;

@@ -89,7 +89,7 @@ __device__ float describe_filter(PackedHeader& header, int of_group, const Filte
   if (threadIdx.x % 32 == 0) {
     header.scales[of_group] = power_of_two(-exponent);
     header.exponents[of_group] = most > 0 ? exponent : no_exponent;
-    header.flags[of_group] = (finite ? 0 : met_non_finite) | (small ? met_range : 0);
+    header.flags[of_group] = (finite ? 0 : met_non_finite) | (small ? met_small : 0);
   }
   return power_of_two(exponent);
 }

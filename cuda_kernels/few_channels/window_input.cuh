@@ -17,7 +17,8 @@ namespace plumb::cuda {
 /// These flags say what was met in a tile that makes its outputs be looked at again.
 enum WindowFlags : int {
   met_non_finite = 1,  ///< zeros of the product may have met Inf
-  met_range = 2,       ///< values lie too far apart for split products
+  met_range = 2,       ///< no scale fits: every output is summed again
+  met_small = 4,       ///< values too small for their halves: small sums are summed again
 };
 
 /// The control data lie in front of a block's shared memory. What a tile finds out goes to places
@@ -306,7 +307,7 @@ __device__ int write_tile(const WindowKernelParams& params, const WindowItem& it
     const float smallest = split_least * power_of_two(-exponent);
     const bool small = least < static_cast<std::uint32_t>(magnitude_bits(smallest)) - 1;
     const bool large = !own_scale && !(most * scale < split_most);
-    return small || large ? met_range : 0;
+    return (small ? met_small : 0) | (large ? met_range : 0);
   }
   return most < infinity<float> ? 0 : met_non_finite;
 }

@@ -23,11 +23,25 @@
 
 namespace plumb::cuda {
 
+/// Has sums of the tile of that `turn` summed again where they are too small for operands that were
+/// met there. What was met is read after the products, because it would cost a register beside
+/// them.
+template <class Scheme, class Sum, int rows, int n8_tiles>
+__device__ void look_at_small(Sum (&sums)[rows][n8_tiles], const WindowKernelParams& params,
+                              const WindowControl& control, int turn) {
+  if constexpr (Scheme::scaled) {
+    if (((control.flags[turn] | control.filter_flags) & met_small) == 0) return;
+    const ConvShape<int>& conv = params.conv;
+    const int terms = params.taps * conv.group_c * conv.r.value() * conv.s.value();
+    spoil_small(sums, least_sum_of_small<Scheme::products> * static_cast<float>(terms));
+  }
+}
+
 /// Makes the outputs of a tile from its input and filters in shared memory.
 template <class Scheme, class Terms, int row_pairs, int n8_tiles, bool gathers, class Stored>
 __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowItem& item,
                               int first_k, const char* x_tile, const char* w_tile,
-                              const WindowControl& control, float scale) {
+                              const WindowControl& control, int turn, float scale) {
   const WindowKernelParams& params = output.params;
   constexpr int strip_rows = 2 * row_pairs;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -44,6 +58,7 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
                                  Scheme::element_bytes;
     typename Scheme::Sum sums[row_pairs][n8_tiles];
     sum_channels<Scheme, Terms>(sums, params, x, w_tile);
+    look_at_small<Scheme>(sums, params, control, turn);
     if (first + lane / 4 < numbers)
       store_strip<Scheme::scaled, gathers>(output, item, sums, control, scale, first_k, image,
                                            item.p + strip * strip_rows,
@@ -55,7 +70,7 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
 template <class Scheme, class Terms, int rows, int n8_tiles, class Stored>
 __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number,
                                   const char* x_tile, FilterStream<Terms>& stream,
-                                  const WindowControl& control) {
+                                  const WindowControl& control, int turn) {
   const WindowKernelParams& params = output.params;
   constexpr int windows = streamed_windows;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -81,6 +96,7 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
     const int window = begin(first + lane / 4 * 2), second = begin(first + lane / 4 * 2 + 1);
     typename Scheme::Sum sums[rows][n8_tiles];
     sum_streamed<Scheme, Terms>(sums, params, x_tile + window, second - window, table, stream);
+    look_at_small<Scheme>(sums, params, control, turn);
     const WindowItem item = item_of();
     store_rows<Scheme::scaled>(output, item, sums, control, power_of_two(-control.exponent),
                                control.first_k, first, numbers_of(item));
@@ -162,11 +178,11 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, n8_tiles
       const auto multiply = [&](auto gathers) {
         if constexpr (!Terms::streams)
           multiply_tile<Scheme, Terms, row_pairs, n8_tiles, decltype(gathers)::value>(
-              output, item, control.first_k, input.tile(turn), w_tile, control,
+              output, item, control.first_k, input.tile(turn), w_tile, control, turn,
               power_of_two(-exponent));
         else if constexpr (!decltype(gathers)::value)
           multiply_streamed<Scheme, Terms, row_pairs, n8_tiles>(output, number, input.tile(turn),
-                                                                stream, control);
+                                                                stream, control, turn);
       };
       const bool again = (flags & met_range) != 0;  // every output is summed again
       if (!again && output.gathers()) multiply(std::true_type{});

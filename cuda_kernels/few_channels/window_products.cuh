@@ -46,6 +46,7 @@ struct Tf32Windows {
   struct Sum {
     float of[4] = {};
     __device__ float operator[](int i) const { return of[i]; }
+    __device__ void spoil(int i) { of[i] = quiet_nan; }
     __device__ void settle() { wgmma_settle(of); }
   };
   static constexpr int element_bytes = 4;
@@ -200,6 +201,7 @@ struct SplitWindows {
   struct Sum {
     float of[4] = {}, small[4] = {};
     __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
+    __device__ void spoil(int i) { of[i] = quiet_nan; }
     __device__ void settle() { wgmma_settle(of), wgmma_settle(small); }
   };
   static constexpr int element_bytes = 4;  ///< high parts of two neighbours, then low ones

@@ -11,6 +11,19 @@
 
 namespace plumb::cuda {
 
+/// Makes NaN, which redo_tile() sums again, of sums below `least`: what was dropped of small
+/// operands may be too large a part of them.
+template <class Sum, int rows, int n8_tiles>
+__device__ void spoil_small(Sum (&sums)[rows][n8_tiles], float least) {
+#pragma unroll
+  for (auto& row : sums)
+#pragma unroll
+    for (Sum& sum : row)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (fabsf(sum[i]) < least) sum.spoil(i);
+}
+
 /// Says where results go. Outputs of a tile are gathered in shared memory first (params.y_pitch >
 /// 0), in one stretch for each image and filter. Where rows follow each other a stretch is one run
 /// of y, and lies as far from a multiple of 16 bytes as it does in y; otherwise each row is a run.

@@ -19,6 +19,8 @@
 
 namespace plumb::cuda {
 
+inline constexpr int met_bits = 3;  ///< that WindowFlags take
+
 /// The control data lie in front of a block's shared memory.
 struct InterleavedControl {
   Mbarrier full[2], empty[2];                        ///< stages of input

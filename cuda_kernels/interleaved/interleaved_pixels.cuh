@@ -146,9 +146,11 @@ __device__ void store_pixels(const Params& params, InterleavedControl& control) 
       const int warpgroup = pass % interleaved_warpgroups;
       for (Mbarrier& of_consumer : control.output_full[warpgroup])
         of_consumer.wait(pass / interleaved_warpgroups & 1);
-      const auto [exponent, tile_flags] = control.stage_of[warpgroup][warp];
-      const int flags =
-          control.filter_flags | tile_flags | (scales_fit(control, exponent) ? 0 : met_range);
+      const auto [exponent, told] = control.stage_of[warpgroup][warp];
+      const int flags = sum_flags(control, exponent, told);
+      if ((flags & met_small) != 0)
+        spoil_small<interleaved_rows, interleaved_columns / interleaved_epilogue_warps>(
+            params, 0, of_warp, told);
 #pragma unroll 1
       for (int chunk = 0; chunk < Vectors::chunks; ++chunk) {
         const int here = of_warp + chunk * Vectors::positions + lane / 4 * 2;

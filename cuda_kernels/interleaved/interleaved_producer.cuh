@@ -29,8 +29,8 @@ struct MetElements {
     if (!Scheme::scaled) return finite ? 0 : met_non_finite;
     const float smallest = split_least * power_of_two(-exponent);
     const bool small = least < ordered(smallest);
-    if (finite) return small ? met_range : 0;
-    return own_scale ? met_non_finite | (small ? met_range : 0) : met_range;
+    if (!finite && !own_scale) return met_range;
+    return (finite ? 0 : met_non_finite) | (small ? met_small : 0);
   }
 
  private:

@@ -58,7 +58,7 @@ class ToeplitzConsumer {
     const auto& header =
         *reinterpret_cast<const ToeplitzHeader*>(params_.packed + k * params_.filter_bytes);
     ToeplitzSums<products> sums;
-    int flags = header.flags, exponent = no_exponent;
+    int flags = header.flags, exponent = no_exponent, coarsest = no_exponent;
 #pragma unroll 1
     for (int pass = 0; pass < passes; ++pass) {
       if (!Item::shares && half_ == 1) stage_.advance(params_.stages);
@@ -71,7 +71,7 @@ class ToeplitzConsumer {
         sums.scale(exponent == no_exponent || fault == ToeplitzFault::stale_scale
                        ? 0
                        : stage.exponent - exponent);
-        flags |= stage.flags, exponent = stage.exponent;
+        flags |= stage.flags, exponent = stage.exponent, coarsest = min(coarsest, exponent);
         add_pass<products, fault>(
             sums, ToeplitzSteps::of<mode>(params_, filter_of(pass), tile_of_stage()));
         __syncwarp();
@@ -85,8 +85,14 @@ class ToeplitzConsumer {
     if (exponent == no_exponent) exponent = 0;
     const int all = exponent + header.exponent;
     if (all < -120 || all > 120) flags |= toeplitz_met_range;
+    if ((flags & toeplitz_met_small) != 0 && fault != ToeplitzFault::kept_small) {
+      // What was dropped under a coarser scale has grown with the sums.
+      const int finer = coarsest == no_exponent ? 0 : min(exponent - coarsest, 120);
+      sums.spoil_small(least_sum_of_small<products> * static_cast<float>(params_.terms()) *
+                       power_of_two(finer));
+    }
     ToeplitzOutput<mode>(params_, epilogue_, y_, k, Item::outputs(tile, half_))
-        .write(sums, power_of_two(-exponent) * header.unscale, flags != 0);
+        .write(sums, power_of_two(-exponent) * header.unscale, (flags & toeplitz_met_range) != 0);
   }
   __device__ const char* filter_of(int pass) const {
     const char* const stage = shared_.filters + filters_.stage * params_.filter_stage_bytes;

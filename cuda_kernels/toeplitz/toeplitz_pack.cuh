@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(toeplitz_packing_threads)
   const int exponent = scale_exponent(most);
   const float scale = power_of_two(exponent);
   each([&](int, float value) {
-    if (value != 0 && fabsf(value * scale) < split_least) atomicOr(&flags, toeplitz_met_range);
+    if (value != 0 && fabsf(value * scale) < split_least) atomicOr(&flags, toeplitz_met_small);
   });
   __syncthreads();
   if (threadIdx.x == 0)

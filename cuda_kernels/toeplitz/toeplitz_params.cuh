@@ -21,12 +21,14 @@ enum class ToeplitzFault {
   lost_low,      ///< the product of the filter's high with the input's low parts is left out
   dropped_pass,  ///< the last pass is not added
   stale_scale,   ///< sums keep the scale of the pass before
+  kept_small,    ///< sums of small operands are kept however small they are
   stale_plane,   ///< a pass's second plane is the first once more
 };
 
 /// What is met makes outputs be summed again by their definition.
 enum ToeplitzFlags : int {
-  toeplitz_met_range = 1,  ///< values lie too far apart for fp16, in any scale
+  toeplitz_met_range = 1,  ///< no scale fits: every output is summed again
+  toeplitz_met_small = 2,  ///< values too small for their halves: small sums are summed again
 };
 
 inline constexpr int toeplitz_rows = 8 * toeplitz_groups;  ///< of a tile's outputs in rows
@@ -58,6 +60,8 @@ struct ToeplitzParams {
   int units;                               ///< in lines: segments of all rows
   bool keeps_filters;
 
+  /// Of an output.
+  __device__ int terms() const { return view.c * view.u.taps * view.v.taps * view.w.taps; }
   /// Where the matrices of a pass lie in the filter.
   template <ToeplitzMode mode>
   __device__ std::int64_t matrices_at(int pass) const {

@@ -144,7 +144,7 @@ class ToeplitzProducer {
     }
     exponent = wanted;
     const float smallest = split_least * power_of_two(-exponent);
-    if (least < static_cast<unsigned>(magnitude_bits(smallest)) - 1) flags = toeplitz_met_range;
+    if (least < static_cast<unsigned>(magnitude_bits(smallest)) - 1) flags |= toeplitz_met_small;
     return flags;
   }
 

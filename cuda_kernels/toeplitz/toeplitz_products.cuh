@@ -28,6 +28,12 @@ struct ToeplitzSums {
     if constexpr (products == 3) return fmaf(low[i], 1 / split_raise, high[i]);
     return high[i];
   }
+  /// Makes NaN of those below `least`.
+  __device__ void spoil_small(float least) {
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      if (fabsf((*this)[i]) < least) high[i] = quiet_nan;
+  }
 };
 
 /// Where the steps' operands lie: the first, and how far it is to the next step of a round and to

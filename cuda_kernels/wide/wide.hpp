@@ -99,10 +99,10 @@ struct WideChoice {
   int across = -1;       ///< 1: planes as they lie where they can be, 0: repacked
 };
 
-/// Where the parts of workspace begin, in bytes: the repacked x, the largest magnitudes of images'
-/// parts, the exponents of images' scales, the sums of splits.
+/// Where the parts of workspace begin, in bytes: the repacked x, the magnitudes of images' parts,
+/// the images' scales, the sums of splits.
 struct WideWorkspace {
-  std::size_t magnitudes = 0, exponents = 0, sums = 0, bytes = 0;
+  std::size_t magnitudes = 0, scales = 0, sums = 0, bytes = 0;
 };
 
 struct WidePlan {

@@ -34,9 +34,9 @@ class WideRows {
     if constexpr (Params::Arithmetic::across)
       there_ = params.image_pixels - params.pixel(first).at[0];
     if constexpr (scales) {
-      const int exponent = params.scales.of_image[pixel.n];
-      exponents_[0] = __shfl_sync(0xffffffff, exponent, lane_ / 4);
-      exponents_[1] = __shfl_sync(0xffffffff, exponent, lane_ / 4 + 8);
+      const int scale = params.scales.of_image[pixel.n];
+      scales_[0] = __shfl_sync(0xffffffff, scale, lane_ / 4);
+      scales_[1] = __shfl_sync(0xffffffff, scale, lane_ / 4 + 8);
     }
   }
 
@@ -65,8 +65,9 @@ class WideRows {
         typename WidePair<Stored>::Sums sum = {sums[first_sum + 4 * j + 2 * half],
                                                sums[first_sum + 4 * j + 2 * half + 1]};
         if constexpr (scales) {
-          sum.x = times_power_of_two(sum.x, -exponents_[half] - two.exponent[0]);
-          sum.y = times_power_of_two(sum.y, -exponents_[half] - two.exponent[1]);
+          const float least = params_.scales.least_sum;
+          sum.x = WideScale(scales_[half] + two.scale[0]).undo(sum.x, least);
+          sum.y = WideScale(scales_[half] + two.scale[1]).undo(sum.y, least);
         }
         if (epilogue.accumulate) {
           const auto old = staged_pair(here).floats();
@@ -96,18 +97,25 @@ class WideRows {
     return left_out;
   }
 
-  /// Sums what this lane has left out of the filters from `k` on.
-  __device__ void repair(int k) const {
+  /// Sums what lanes have left out of the filters from `k` on. All lanes call it, and share the
+  /// terms of each output: seldom have many left out something.
+  __device__ void repair(int k, bool left_out) const {
     const Epilogue<Stored>& epilogue = params_.epilogue;
+    const unsigned lane = threadIdx.x % 32;
 #pragma unroll 1
-    for (int i = 0; i < elements; ++i) {
-      const auto [row, column] = place(i);
-      const int filter = k + column;
-      if (!is_there(row, filter)) continue;
-      const WidePixel pixel = params_.pixel(first_ + row);
-      const int of_all = first_filter_ + filter;
-      const Sum sum = wide_sum(params_, pixel, of_all);
-      epilogue.store(params_.y[params_.y_of(pixel) + of_all * params_.y_k], sum, of_all);
+    for (int owner = 0; owner < 32; ++owner) {
+      if (__shfl_sync(0xffffffff, left_out ? 1 : 0, owner) == 0) continue;
+#pragma unroll 1
+      for (int i = 0; i < elements; ++i) {
+        const auto [row, column] = place(owner, i);
+        const int filter = k + column;
+        if (!is_there(row, filter)) continue;
+        const WidePixel pixel = params_.pixel(first_ + row);
+        const int of_all = first_filter_ + filter;
+        const Sum sum = wide_sum_of_warp(params_, pixel, of_all);
+        if (lane == 0)
+          epilogue.store(params_.y[params_.y_of(pixel) + of_all * params_.y_k], sum, of_all);
+      }
     }
   }
 
@@ -121,7 +129,7 @@ class WideRows {
   /// What belongs to two neighbouring filters.
   struct Two {
     Sum bias[2] = {};
-    int exponent[2] = {};
+    int scale[2] = {};  ///< words of WideScale
 
     __device__ Two(const WideRows& rows, int filter) {
 #pragma unroll
@@ -130,7 +138,7 @@ class WideRows {
         if (filter + i >= rows.params_.groups.filters) continue;
         if (rows.params_.epilogue.bias)
           bias[i] = rows.params_.epilogue.template bias_of<Sum>(of_all);
-        if constexpr (scales) exponent[i] = rows.params_.scales.of_filter[of_all];
+        if constexpr (scales) scale[i] = rows.params_.scales.of_filter[of_all];
       }
     }
   };
@@ -143,17 +151,17 @@ class WideRows {
   static constexpr int count = static_cast<int>(sizeof(Type)) / bytes, moves = elements / count;
   static constexpr bool along_pixels =
       access == WideAccess::pixels || access == WideAccess::half_pixels;
-  /// Where the `i`th of what it moves lies. Lanes go along what lies side by side.
-  __device__ Place move(int i) const {
+  /// Where the `i`th of what a lane moves lies. Lanes go along what lies side by side.
+  __device__ Place move(int lane, int i) const {
     constexpr int of_row = columns / (along_pixels ? 1 : count), of_filter = 16 / count;
-    const int number = lane_ + 32 * i;
+    const int number = lane + 32 * i;
     if (along_pixels || (access == WideAccess::elements && !params_.lays_out_filters))
       return {number % of_filter * count, number / of_filter};
     return {number / of_row, number % of_row * count};
   }
   /// Where the `i`th of all of its outputs lies.
-  __device__ Place place(int i) const {
-    Place at = move(i / count);
+  __device__ Place place(int lane, int i) const {
+    Place at = move(lane, i / count);
     (along_pixels ? at.row : at.column) += i % count;
     return at;
   }
@@ -205,7 +213,7 @@ class WideRows {
   __device__ void for_each(int k, const F& f) const {
 #pragma unroll(count == 1 ? 2 : moves)
     for (int i = 0; i < moves; ++i) {
-      const Place at = move(i);
+      const Place at = move(lane_, i);
       Stored* const y = y_row(at.row) + (k + at.column) * params_.y_k;
       if (is_there(at.row, k + at.column))
         f(*reinterpret_cast<Type*>(y), *reinterpret_cast<Type*>(staged(at.row, at.column)));
@@ -235,9 +243,9 @@ class WideRows {
   const Params& params_;
   char* staged_;
   int first_, lane_, first_filter_;
-  int there_ = 0;          ///< across: how many of the pixels are the image's
-  int exponents_[2] = {};  ///< of the images of this lane's rows of sums
-  std::int64_t at_;        ///< where the outputs of pixel lane % 16 begin
+  int there_ = 0;       ///< across: how many of the pixels are the image's
+  int scales_[2] = {};  ///< of the images of this lane's rows of sums
+  std::int64_t at_;     ///< where the outputs of pixel lane % 16 begin
 };
 
 /// Writes a split's sums to workspace, where sum_splits() finds them.
@@ -290,8 +298,8 @@ __device__ void write_outputs(const Params& params, char* staged,
       if (rows.finish(k, wrong)) left_out |= 1u << part;
     }
 #pragma unroll 1
-    for (int k = filter; left_out != 0; left_out >>= 1, k += columns)
-      if (left_out % 2 != 0) rows.repair(k);
+    for (int k = filter; __any_sync(0xffffffff, left_out != 0); left_out >>= 1, k += columns)
+      rows.repair(k, left_out % 2 != 0);
     __syncwarp();
   }
 }

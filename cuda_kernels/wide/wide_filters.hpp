@@ -99,7 +99,7 @@ struct WideFilters {
   PLUMB_HOST_DEVICE int terms() const { return all_taps() * groups.own_channels; }
   // Where the parts of split filters begin.
   PLUMB_HOST_DEVICE std::int64_t dense_at() const { return 2 * plane_bytes(); }
-  PLUMB_HOST_DEVICE std::int64_t exponents_at() const {
+  PLUMB_HOST_DEVICE std::int64_t scales_at() const {
     return dense_at() + std::int64_t{filters()} * terms() * 4;
   }
   std::size_t bytes() const;

@@ -20,10 +20,10 @@ namespace plumb::cuda {
 struct WideInputParams {
   const void* x;
   char* packed;
-  int* magnitudes;        ///< images × parts
-  int* exponents;         ///< of the images' scales
-  std::int64_t x_n, x_c;  ///< strides in elements
-  WideImageAxes of_x;     ///< w, h, d; those that are not folded have no taps here
+  std::uint32_t* magnitudes;  ///< images × parts: words of WideMagnitudes
+  int* scales;                ///< of the images: words of WideScale
+  std::int64_t x_n, x_c;      ///< strides in elements
+  WideImageAxes of_x;         ///< w, h, d; those that are not folded have no taps here
   WideFold fold;
   Divisor<int> w, h;                 ///< extents of the product
   int pixels, parts;                 ///< of an image
@@ -185,20 +185,21 @@ struct WideInputShare {
   }
 };
 
-/// Returns the largest of the block's values to all of its threads, which meet here.
-__device__ inline int block_most(int value) {
-  constexpr int warps = wide_input_threads / 32;
-  __shared__ int most[warps];
+/// Returns the magnitudes of all of a block's values to all of its threads, which meet here.
+__device__ inline WideMagnitudes block_magnitudes(WideMagnitudes of) {
+  constexpr int warps = wide_input_threads / 32, none = 1 << 16;
+  __shared__ std::uint32_t of_warp[warps];
   const int thread = static_cast<int>(threadIdx.x);
-  value = __reduce_max_sync(0xffffffff, value);
-  if (thread % 32 == 0) most[thread / 32] = value;
+  of.most = __reduce_max_sync(0xffffffff, of.most);
+  of.least = __reduce_min_sync(0xffffffff, of.least == 0 ? none : of.least) % none;
+  if (thread % 32 == 0) of_warp[thread / 32] = of.word();
   __syncthreads();
 #pragma unroll
-  for (int i = 0; i < warps; ++i) value = max(value, most[i]);
-  return value;
+  for (int i = 0; i < warps; ++i) of.add(WideMagnitudes(of_warp[i]));
+  return of;
 }
 
-/// Finds the largest magnitude of each part of an image, of those that are finite: a block a part.
+/// Finds the magnitudes of each part of an image: a block a part.
 template <class Element>
 __global__ void __launch_bounds__(wide_input_threads)
     look_at_wide_input(const __grid_constant__ WideInputParams params) {
@@ -206,7 +207,7 @@ __global__ void __launch_bounds__(wide_input_threads)
   const int image = static_cast<int>(blockIdx.x) / params.parts,
             part = static_cast<int>(blockIdx.x) % params.parts;
   const int tiles = params.pixel_tiles.value() * params.channel_tiles.value();
-  int most = 0;
+  WideLook look;
 #pragma unroll 1
   for (int tile = part; tile < tiles; tile += params.parts) {
     WideInputTile at(params, tile);
@@ -216,14 +217,11 @@ __global__ void __launch_bounds__(wide_input_threads)
     WideInputShare<Element> share;
     share.read(params, places);
 #pragma unroll
-    for (const float value : share.of) {
-      const int bits = magnitude_bits(value);
-      most = max(most, bits < infinity_bits ? bits : 0);
-    }
+    for (const float value : share.of) look.at(value);
     __syncthreads();
   }
-  most = block_most(most);
-  if (threadIdx.x == 0) params.magnitudes[blockIdx.x] = most;
+  const WideMagnitudes all = block_magnitudes(look.found());
+  if (threadIdx.x == 0) params.magnitudes[blockIdx.x] = all.word();
 }
 
 /// A tile in shared memory. Rows are so long that a warp meets each bank once along pixels.
@@ -266,22 +264,23 @@ __device__ void write_unit(const WideInputParams& params, const WideInputRows<El
     *reinterpret_cast<uint4*>(to + params.pixel_bytes / 2) = {low[0], low[1], low[2], low[3]};
 }
 
-/// Leaves the largest of the magnitudes of all images' parts in the first. One block.
+/// Leaves the magnitudes of all images' parts in the first. One block.
 __global__ inline void __launch_bounds__(wide_input_threads)
-    unite_wide_magnitudes(int* magnitudes, int count) {
+    unite_wide_magnitudes(std::uint32_t* magnitudes, int count) {
   wait_for_kernel_before();
-  int most = 0;
+  WideMagnitudes all;
   for (int i = static_cast<int>(threadIdx.x); i < count; i += wide_input_threads)
-    most = max(most, magnitudes[i]);
-  most = block_most(most);
-  if (threadIdx.x == 0) magnitudes[0] = most;
+    all.add(WideMagnitudes(magnitudes[i]));
+  all = block_magnitudes(all);
+  if (threadIdx.x == 0) magnitudes[0] = all.word();
 }
 
-/// Returns the exponent of an image's scale. All threads of a block call it.
-__device__ inline int exponent_of_image(const WideInputParams& params, int image) {
+/// Returns the scale of an image. All threads of a block call it.
+__device__ inline WideScale scale_of_image(const WideInputParams& params, int image) {
   const int thread = static_cast<int>(threadIdx.x), parts = params.one_scale ? 1 : params.parts,
             first = params.one_scale ? 0 : image * parts;
-  return scale_exponent(block_most(thread < parts ? params.magnitudes[first + thread] : 0));
+  return WideScale(
+      block_magnitudes(WideMagnitudes(thread < parts ? params.magnitudes[first + thread] : 0)));
 }
 
 /// Repacks x: a block a tile. Elements are moved by their bits, or are floats that are scaled and,
@@ -304,10 +303,10 @@ __global__ void __launch_bounds__(wide_input_threads)
   rows.write(params, share);
   float scale = 1;
   if constexpr (scales) {
-    const int exponent = exponent_of_image(params, tile.image);
-    scale = power_of_two(exponent);
+    const WideScale of_image = scale_of_image(params, tile.image);
+    scale = power_of_two(of_image.exponent());
     if (thread == 0 && tile.pixel == 0 && tile.channel == 0)
-      params.exponents[params.one_scale ? 0 : tile.image] = exponent;
+      params.scales[params.one_scale ? 0 : tile.image] = of_image.word;
   }
   __syncthreads();
 #pragma unroll
@@ -323,7 +322,7 @@ __global__ void __launch_bounds__(wide_input_threads)
   }
 }
 
-/// Where all images have one scale, leaves the largest of their magnitudes in the first.
+/// Where all images have one scale, leaves their magnitudes in the first.
 inline void unite_magnitudes(const WideInputParams& params, int images, void* stream) {
   if (params.one_scale)
     Launch(stream, 1, wide_input_threads, 0)

@@ -32,9 +32,10 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
   if constexpr (Arithmetic::splits_operands)
     params.scales.dense = reinterpret_cast<const float*>(params.filters + filters.dense_at());
   if constexpr (Arithmetic::splits_in_memory) {
-    params.scales.of_image =
-        reinterpret_cast<const int*>(call.workspace + plan.workspace.exponents);
-    params.scales.of_filter = reinterpret_cast<const int*>(params.filters + filters.exponents_at());
+    params.scales.of_image = reinterpret_cast<const int*>(call.workspace + plan.workspace.scales);
+    params.scales.least_sum =
+        least_sum_of_small<Arithmetic::rounds> * static_cast<float>(filters.terms());
+    params.scales.of_filter = reinterpret_cast<const int*>(params.filters + filters.scales_at());
   }
   return params;
 }
@@ -74,8 +75,8 @@ void repack(Params& params, const ConvProblem& p, const WidePlan& plan, const Wi
                 "the driver takes no im2col tensor map of this problem; expected CUDA 12 or newer");
   WideInputParams input(p, plan.filters, plan.input, params.x);
   input.packed = workspace;
-  input.magnitudes = reinterpret_cast<int*>(workspace + plan.workspace.magnitudes);
-  input.exponents = reinterpret_cast<int*>(workspace + plan.workspace.exponents);
+  input.magnitudes = reinterpret_cast<std::uint32_t*>(workspace + plan.workspace.magnitudes);
+  input.scales = reinterpret_cast<int*>(workspace + plan.workspace.scales);
   const int images = static_cast<int>(p.n);
   if (plan.input.region.columns > 0)
     repack_regions<typename Arithmetic::Stored, typename Arithmetic::Operand, Arithmetic::rounds>(
@@ -95,8 +96,10 @@ void launch_tiles(const WideParams<Arithmetic>& params, bool early, const Device
   const int blocks = std::min(params.works, std::max(device.units, 1));
   Launch launch(stream, static_cast<unsigned>(blocks), wide_threads, shape.shared_bytes());
   if (early) launch.early();
-  launch(wide<Arithmetic, number, fault>, params);
-  if (params.splits > 1) launch_sum_splits<Arithmetic, fault>(params, stream);
+  WideParams<Arithmetic> told = params;
+  if (fault == WideFault::kept_small) told.scales.least_sum = 0;
+  launch(wide<Arithmetic, number, fault>, told);
+  if (params.splits > 1) launch_sum_splits<Arithmetic, fault>(told, stream);
 }
 
 /// Puts a convolution on the stream, of as many images at a time as workspace has room for where x

@@ -64,7 +64,7 @@ WideFilters::WideFilters(const ConvProblem& p, const WideClass& arithmetic, cons
 
 std::size_t WideFilters::bytes() const {
   return static_cast<std::size_t>(of.products == 1 ? plane_bytes()
-                                                   : exponents_at() + std::int64_t{filters()} * 4);
+                                                   : scales_at() + std::int64_t{filters()} * 4);
 }
 
 bool lies_for_copies(const ConvProblem& p, const WideFilters& filters) {

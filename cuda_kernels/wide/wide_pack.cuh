@@ -49,20 +49,22 @@ template <class Stored>
 __global__ void __launch_bounds__(wide_packing_threads)
     describe_wide(const __grid_constant__ WideFilterSteps from,
                   const __grid_constant__ WideFilters to, const Stored* w, char* packed) {
-  __shared__ int most;
-  if (threadIdx.x == 0) most = 0;
+  __shared__ WideLook all;
+  if (threadIdx.x == 0) all = {};
   __syncthreads();
   const int k = static_cast<int>(blockIdx.x), terms = to.terms(), channels = to.groups.own_channels;
   float* const dense = reinterpret_cast<float*>(packed + to.dense_at()) + std::int64_t{k} * terms;
+  WideLook look;
   for (int i = static_cast<int>(threadIdx.x); i < terms; i += wide_packing_threads) {
     const float value = w[from.at(to, k, i / channels) + from.channel(to.fold, i % channels)];
     dense[i] = value;
-    const int bits = magnitude_bits(value);
-    if (bits < infinity_bits) atomicMax(&most, bits);
+    look.at(value);
   }
+  atomicMax(&all.most, look.most);
+  atomicMin(&all.least, look.least);
   __syncthreads();
   if (threadIdx.x == 0)
-    reinterpret_cast<int*>(packed + to.exponents_at())[k] = scale_exponent(most);
+    reinterpret_cast<int*>(packed + to.scales_at())[k] = WideScale(all.found()).word;
 }
 
 /// What a row of packed filters holds: a filter, whose channels of its joined group begin at
@@ -120,7 +122,8 @@ __global__ void __launch_bounds__(wide_packing_threads)
     if (it.filter >= 0) {
       float scale = 1;
       if constexpr (Arithmetic::splits_in_memory)
-        scale = power_of_two(reinterpret_cast<const int*>(packed + to.exponents_at())[it.filter]);
+        scale = power_of_two(
+            WideScale(reinterpret_cast<const int*>(packed + to.scales_at())[it.filter]).exponent());
       const std::int64_t tap = from.at(to, it.filter, step / to.channel_blocks);
 #pragma unroll
       for (int j = 0; j < unit; ++j) {

@@ -6,10 +6,10 @@
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
 #include "cuda_kernels/primitives/index.cuh"
-#include "cuda_kernels/primitives/scaling.cuh"
 #include "cuda_kernels/primitives/tensor_copy.cuh"
 #include "cuda_kernels/wide/wide.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
+#include "cuda_kernels/wide/wide_halves.cuh"
 
 namespace plumb::cuda {
 
@@ -22,6 +22,7 @@ enum class WideFault {
   low_twice,      ///< the second of three products takes x's low halves as the first does
   wrong_group,    ///< a group's pixels are those of the group before
   wrong_term,     ///< filters have their folded taps in another order than x
+  kept_small,     ///< sums of small operands are kept however small they are
   // Of pixels that go through registers:
   stale_fragment,  ///< a step's first terms are those of the stage before
   lost_low,        ///< low halves of x are zeros
@@ -69,9 +70,10 @@ struct WidePixel {
 
 /// What only operands that are split need.
 struct WideScales {
-  const int* of_image;   ///< exponents of the powers of two that images were scaled by
-  const int* of_filter;  ///< and of filters; neither where halves are not scaled
+  const int* of_image;   ///< words of WideScale
+  const int* of_filter;  ///< likewise; neither where halves are not scaled
   const float* dense;    ///< the filters as they were: K, taps, C/G
+  float least_sum = 0;   ///< smaller ones of small operands are made anew
 };
 
 template <class Of>
@@ -134,13 +136,6 @@ __device__ inline bool is_doubtful(Sum sum) {
     return !(fabsf(sum) < __int_as_float(infinity_bits));
   else
     return sum != sum;
-}
-
-/// Returns value · 2^exponent, for exponents from -252 to 254. Both factors change it in the same
-/// direction, so that it leaves fp32's range only where the result does.
-__device__ inline float times_power_of_two(float value, int exponent) {
-  const int half = exponent >> 1;
-  return value * power_of_two(half) * power_of_two(exponent - half);
 }
 
 /// A block's shared memory: stages of pixels and filters, what consumer warps stage, and barriers.

@@ -319,7 +319,7 @@ WidePlan::WidePlan(const ConvProblem& problem, const WideClass& of, const Device
   layout.add(images * static_cast<std::size_t>(input.image_bytes()));
   workspace.magnitudes =
       layout.add(looks ? images * static_cast<std::size_t>(input.parts) * sizeof(int) : 0);
-  workspace.exponents = layout.add(looks ? images * sizeof(int) : 0);
+  workspace.scales = layout.add(looks ? images * sizeof(int) : 0);
   workspace.sums = layout.add(tiles.sums_bytes(filters));
   workspace.bytes = layout.end();
 }

@@ -149,11 +149,10 @@ __global__ void __launch_bounds__(wide_input_threads)
   read_region(params, region, place, elements);
   float scale = 1;
   if constexpr (scales) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int exponent = exponent_of_image(params, place.image);
-    scale = power_of_two(exponent);
+    const WideScale of_image = scale_of_image(params, place.image);
+    scale = power_of_two(of_image.exponent());
     // The same of all blocks that have it.
-    if (thread == 0) params.exponents[params.one_scale ? 0 : place.image] = exponent;
+    if (threadIdx.x == 0) params.scales[params.one_scale ? 0 : place.image] = of_image.word;
   }
   __syncthreads();
   const int pixels = region.cut.lines * region.cut.columns;
@@ -174,22 +173,20 @@ __global__ void __launch_bounds__(wide_input_threads)
   }
 }
 
-/// Finds the largest magnitude of each part of an image that lies dense, of those that are finite.
+/// Finds the magnitudes of each part of an image that lies dense.
 __global__ inline void __launch_bounds__(wide_input_threads)
     look_at_dense_image(const __grid_constant__ WideInputParams params,
                         const __grid_constant__ WideRegionParams region) {
   const int image = static_cast<int>(blockIdx.x) / params.parts,
             part = static_cast<int>(blockIdx.x) % params.parts;
   const auto* const x = static_cast<const float*>(params.x) + image * params.x_n;
-  int most = 0;
+  WideLook look;
 #pragma unroll 8
   for (std::int64_t i = std::int64_t{part} * wide_input_threads + threadIdx.x;
-       i < region.image_elements; i += std::int64_t{params.parts} * wide_input_threads) {
-    const int bits = magnitude_bits(x[i]);
-    most = max(most, bits < infinity_bits ? bits : 0);
-  }
-  most = block_most(most);
-  if (threadIdx.x == 0) params.magnitudes[blockIdx.x] = most;
+       i < region.image_elements; i += std::int64_t{params.parts} * wide_input_threads)
+    look.at(x[i]);
+  const WideMagnitudes all = block_magnitudes(look.found());
+  if (threadIdx.x == 0) params.magnitudes[blockIdx.x] = all.word();
 }
 
 /// Repacks so many images of `Stored` by regions.

@@ -54,10 +54,12 @@ class WideFilterReader {
 };
 
 /// Returns an output's sum by its definition: a tap outside the image is left out, where the
-/// product had a zero that may have met an Inf, and so are other groups' channels.
+/// product had a zero that may have met an Inf, and so are other groups' channels. Or the sum of
+/// every `every`th channel from `first_channel` on.
 template <class Params>
 __device__ ComputeType<typename Params::Stored> wide_sum(const Params& params,
-                                                         const WidePixel& pixel, int k) {
+                                                         const WidePixel& pixel, int k,
+                                                         int first_channel = 0, int every = 1) {
   using Stored = typename Params::Stored;
   using Sum = ComputeType<Stored>;
   const WideImageAxis &w = params.of_x.of[0], &h = params.of_x.of[1], &d = params.of_x.of[2];
@@ -80,9 +82,19 @@ __device__ ComputeType<typename Params::Stored> wide_sum(const Params& params,
                                 at[1] * h.x_step + at[0] * w.x_step +
                                 filter.first_channel() * params.x_c;
 #pragma unroll 1
-        for (int c = 0; c < params.x_channels; ++c)
+        for (int c = first_channel; c < params.x_channels; c += every)
           sum = fma(convert<Sum>(x[c * params.x_c]), filter.at({s, r, t}, c), sum);
       }
+  return sum;
+}
+
+/// The same by a warp whose lanes call it together, and share the channels.
+template <class Params>
+__device__ ComputeType<typename Params::Stored> wide_sum_of_warp(const Params& params,
+                                                                 const WidePixel& pixel, int k) {
+  auto sum = wide_sum(params, pixel, k, static_cast<int>(threadIdx.x) % 32, 32);
+#pragma unroll
+  for (int half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffff, sum, half);
   return sum;
 }
 

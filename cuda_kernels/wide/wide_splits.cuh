@@ -42,11 +42,12 @@ class WideEightSums {
       }
     }
     if constexpr (Params::Arithmetic::splits_in_memory) {
-      const int of_image = params.scales.of_image[pixel_.n];
+      const WideScale of_image(params.scales.of_image[pixel_.n]);
 #pragma unroll
       for (int j = 0; j < 8; ++j)
         if (of_group_ + j < params.groups.filters)
-          sums_[j] = times_power_of_two(sums_[j], -of_image - params.scales.of_filter[k_ + j]);
+          sums_[j] = (of_image + WideScale(params.scales.of_filter[k_ + j]))
+                         .undo(sums_[j], params.scales.least_sum);
     }
   }
   __device__ Sum of(int j) const { return sums_[j]; }

@@ -60,8 +60,8 @@ struct WideWeightsOperand {
   WideFilters channels;  ///< its groups and folded axes; no filters are packed
   WideInput input;
   int blocks = 1;  ///< of channels of a group
-  // In workspace: repacked images, largest magnitudes of their parts, the exponent of their scale.
-  std::size_t packed = 0, magnitudes = 0, exponent = 0;
+  // In workspace: repacked images, largest magnitudes of their parts, their scale.
+  std::size_t packed = 0, magnitudes = 0, scale = 0;
 };
 
 /// The tiles of a problem, and the parts of the pixels that blocks sum by themselves. From the

@@ -73,7 +73,7 @@ __device__ void store_weights_tile(const WideWeightsParams& params, const WideSh
   const Staged staged(shared.staged(warp));
   const std::int64_t apart = direct.places.strides.w_k;
   auto* const dw = static_cast<Stored*>(direct.dw);
-  const int exponent = params.x.exponent ? -*params.x.exponent - *params.dy.exponent : 0;
+  const WideScale scale(params.x.scale ? *params.x.scale + *params.dy.scale : 0);
   bool doubted = false;
 #pragma unroll
   for (int part = 0; part < WideSums<shape>::n8_tiles / fragments; ++part) {
@@ -96,7 +96,7 @@ __device__ void store_weights_tile(const WideWeightsParams& params, const WideSh
           const float* const two = sums.of[i] + 4 * (part * fragments + j) + 2 * half;
           float x = two[0], y = two[1];
           if constexpr (Arithmetic::host.scales())
-            x = times_power_of_two(x, exponent), y = times_power_of_two(y, exponent);
+            x = scale.undo(x, params.least_sum), y = scale.undo(y, params.least_sum);
           doubted = doubted | is_doubtful<Arithmetic>(x) | is_doubtful<Arithmetic>(y);
           staged.put(j, half, x, y);
         }

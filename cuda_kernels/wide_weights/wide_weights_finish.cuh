@@ -18,7 +18,8 @@ struct WideWeightsAdding {
   Divisor<int> channel_chunks, tap_chunks, filter_chunks, chunk_vectors;
   std::int64_t split_sums;  ///< from a split to the next
   const float* sums;
-  const int *x_exponent, *dy_exponent;  ///< null where there are no scales
+  const int *x_scale, *dy_scale;  ///< words of WideScale; null where there are no scales
+  float least_sum;                ///< smaller ones of small operands are made anew
   bool accumulate, repairs;
   bool repairs_infinite;  ///< infinite sums too, which high halves may have where values have not
 
@@ -185,12 +186,12 @@ __global__ void __launch_bounds__(weights::finish_threads, filters > 1 ? 3 : 1)
   }
   const bool is_there = vector.is_there && chain == 0;
   bool wrong = false;
-  const int exponent = of.x_exponent ? -*of.x_exponent - *of.dy_exponent : 0;
+  const WideScale scale(of.x_scale ? *of.x_scale + *of.dy_scale : 0);
 #pragma unroll
   for (float4& sum : sums) {
-    if (of.x_exponent)
+    if (of.x_scale)
       for (float* const one : {&sum.x, &sum.y, &sum.z, &sum.w})
-        *one = times_power_of_two(*one, exponent);
+        *one = scale.undo(*one, of.least_sum);
     wrong = wrong || is_doubtful(of, sum);
   }
   // Chains that are not added belong to sums of others.

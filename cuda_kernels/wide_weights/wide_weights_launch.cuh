@@ -34,7 +34,7 @@ bool read_planes(const WideWeightsOperand& operand, const void* data, CUtensorMa
   tensor = {.axes = 1,
             .group_channels = operand.channels.groups.channels,
             .low_channels = 0,
-            .exponent = nullptr};
+            .scale = nullptr};
   return is_aligned(data) && encode_operand<Across>(map, wide_across_map(flat), data);
 }
 
@@ -47,7 +47,7 @@ bool read_operand(const WideWeightsOperand& operand, const void* data, char* wor
   tensor = {.axes = WideMapAxes(wide_product(operand.image, channels.fold)).count,
             .group_channels = channels.groups.channels,
             .low_channels = 0,
-            .exponent = nullptr};
+            .scale = nullptr};
   const auto encode = [&](const WideInput* repacked, const void* address) {
     Im2colMap of = wide_im2col(operand.image, channels, repacked);
     of.pixels = weights_block<Arithmetic>;
@@ -62,10 +62,10 @@ bool read_operand(const WideWeightsOperand& operand, const void* data, char* wor
   tensor.low_channels = operand.input.plane_channels();
   WideInputParams input(operand.image, channels, operand.input, data);
   input.packed = packed;
-  input.magnitudes = reinterpret_cast<int*>(workspace + operand.magnitudes);
-  input.exponents = reinterpret_cast<int*>(workspace + operand.exponent);
+  input.magnitudes = reinterpret_cast<std::uint32_t*>(workspace + operand.magnitudes);
+  input.scales = reinterpret_cast<int*>(workspace + operand.scale);
   input.one_scale = true;
-  if (Arithmetic::host.scales()) tensor.exponent = input.exponents;
+  if (Arithmetic::host.scales()) tensor.scale = input.scales;
   using Stored = typename Arithmetic::Stored;
   using Operand = typename Arithmetic::Operand;
   const int images = static_cast<int>(operand.image.n);
@@ -90,27 +90,31 @@ inline WideWeightsParams wide_weights_params(const WideWeightsPlan& plan, char* 
   };
   const WideGroups& groups = plan.groups();
   const WideWeightsCut& cut = plan.cut;
-  return {.x_map = {},
-          .dy_map = {},
-          .x = {},
-          .dy = {},
-          .sums = reinterpret_cast<float*>(workspace + plan.sums),
-          .direct = {.dw = nullptr, .doubted = nullptr, .places = WeightsPlaces(plan)},
-          .axis = {axis(0), axis(1), axis(2)},
-          .filters = groups.filters,
-          .rows = plan.rows(),
-          .columns = plan.columns(),
-          .filter_blocks = plan.dy.blocks,
-          .channel_blocks = plan.x.blocks,
-          .tile_columns = WeightsColumns(plan.column_blocks(), cut.n_tiles),
-          .groups = groups.count,
-          .steps = cut.steps,
-          .splits = cut.splits,
-          .works = cut.m_tiles * cut.n_tiles * groups.count * cut.splits,
-          .m_tiles = Divisor<int>(cut.m_tiles),
-          .n_tiles = Divisor<int>(cut.n_tiles),
-          .of_groups = Divisor<int>(groups.count),
-          .image_steps = Divisor<int>(1)};
+  // A step has as many pixels as a block has channels; a sum has no more terms.
+  const float terms = static_cast<float>(cut.steps) * wide_weights_block(plan.of);
+  return {
+      .x_map = {},
+      .dy_map = {},
+      .x = {},
+      .dy = {},
+      .sums = reinterpret_cast<float*>(workspace + plan.sums),
+      .least_sum = terms * (plan.of.products == 3 ? least_sum_of_small<3> : least_sum_of_small<1>),
+      .direct = {.dw = nullptr, .doubted = nullptr, .places = WeightsPlaces(plan)},
+      .axis = {axis(0), axis(1), axis(2)},
+      .filters = groups.filters,
+      .rows = plan.rows(),
+      .columns = plan.columns(),
+      .filter_blocks = plan.dy.blocks,
+      .channel_blocks = plan.x.blocks,
+      .tile_columns = WeightsColumns(plan.column_blocks(), cut.n_tiles),
+      .groups = groups.count,
+      .steps = cut.steps,
+      .splits = cut.splits,
+      .works = cut.m_tiles * cut.n_tiles * groups.count * cut.splits,
+      .m_tiles = Divisor<int>(cut.m_tiles),
+      .n_tiles = Divisor<int>(cut.n_tiles),
+      .of_groups = Divisor<int>(groups.count),
+      .image_steps = Divisor<int>(1)};
 }
 
 /// Adds so many splits, of which there are none where there is no image.
@@ -148,8 +152,9 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
       .chunk_vectors = Divisor<int>(chunk.channels / 4),
       .split_sums = std::int64_t{plan.groups().count} * plan.rows() * plan.columns(),
       .sums = params.sums,
-      .x_exponent = params.x.exponent,
-      .dy_exponent = params.dy.exponent,
+      .x_scale = params.x.scale,
+      .dy_scale = params.dy.scale,
+      .least_sum = params.least_sum,
       .accumulate = call.accumulate,
       .repairs = plan.repairs(),
       .repairs_infinite = plan.of.splits_in_registers()};

@@ -41,10 +41,10 @@ struct WideWeightsAxis {
 };
 
 /// A tensor in the copy engine's map: channels of a group, and those of low halves, from the first
-/// on. `exponent` is that of its scale.
+/// on. `scale` is a word of WideScale.
 struct WideWeightsTensor {
   int axes, group_channels, low_channels;
-  const int* exponent;
+  const int* scale;
 };
 
 /// Where a tile's sums are rounded and stored as they are, if dw has vectors of 16 bytes, no group
@@ -59,7 +59,8 @@ struct WeightsDirect {
 struct WideWeightsParams {
   CUtensorMap x_map, dy_map;
   WideWeightsTensor x, dy;
-  float* sums;  ///< splits × groups × rows × columns
+  float* sums;      ///< splits × groups × rows × columns
+  float least_sum;  ///< smaller ones of small operands are made anew (WideScale)
   WeightsDirect direct;
   WideWeightsAxis axis[3];
   int filters, rows, columns;  ///< of a group; rows and columns are whole blocks

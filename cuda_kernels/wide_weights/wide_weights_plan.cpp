@@ -141,7 +141,7 @@ void lay_out(WideWeightsPlan& plan) {
     if (!plan.of.scales()) continue;
     operand->magnitudes =
         add(images * static_cast<std::size_t>(operand->input.parts) * sizeof(int));
-    operand->exponent = add(sizeof(int));
+    operand->scale = add(sizeof(int));
   }
   plan.sums = add(plan.sums_bytes());
   plan.workspace_bytes = end;

@@ -130,8 +130,8 @@ TEST_CASE("wide: split filters are two planes, the filters as they were, and exp
   const WideFilters split = filters_of("mb1ic72ih8oc20kh3kw2ph1", wide_class_fp16x3);
   CHECK(split.plane_bytes() == one.plane_bytes());
   CHECK(split.dense_at() == 2 * one.plane_bytes());
-  CHECK(split.exponents_at() == split.dense_at() + 4 * 20 * 72 * 6);
-  CHECK(split.bytes() == static_cast<std::size_t>(split.exponents_at()) + 4 * 20);
+  CHECK(split.scales_at() == split.dense_at() + 4 * 20 * 72 * 6);
+  CHECK(split.bytes() == static_cast<std::size_t>(split.scales_at()) + 4 * 20);
 }
 
 TEST_CASE("wide: groups of few channels are joined, and no step is added for it") {
@@ -207,10 +207,10 @@ TEST_CASE("wide: parts of workspace lie one behind the other, aligned, room for 
     const auto input = static_cast<std::size_t>(plan.input.images * plan.input.image_bytes());
     const WideWorkspace& at = plan.workspace;
     CHECK(at.magnitudes >= input);
-    CHECK(at.exponents >= at.magnitudes + (of.scales() ? 4u * plan.input.parts : 0));
-    CHECK(at.sums >= at.exponents + (of.scales() ? 4 : 0));
+    CHECK(at.scales >= at.magnitudes + (of.scales() ? 4u * plan.input.parts : 0));
+    CHECK(at.sums >= at.scales + (of.scales() ? 4 : 0));
     CHECK(at.bytes >= at.sums + std::size_t{4} * 4 * 49 * 512);
-    for (const std::size_t part : {at.magnitudes, at.exponents, at.sums}) CHECK(part % 256 == 0);
+    for (const std::size_t part : {at.magnitudes, at.scales, at.sums}) CHECK(part % 256 == 0);
   }
   // An x that lies well has room for some images, in case that its address is not aligned.
   const WidePlan large = plan_of("mb64ic256ih56oc256kh3ph1");

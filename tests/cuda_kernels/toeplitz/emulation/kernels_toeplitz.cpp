@@ -56,6 +56,7 @@ void run_toeplitz(const ToeplitzRun& run) {
     case EmulatedFault::lost_low: return run_with<3, ToeplitzFault::lost_low>(run);
     case EmulatedFault::dropped_pass: return run_with<3, ToeplitzFault::dropped_pass>(run);
     case EmulatedFault::stale_scale: return run_with<3, ToeplitzFault::stale_scale>(run);
+    case EmulatedFault::kept_small: return run_with<3, ToeplitzFault::kept_small>(run);
     case EmulatedFault::stale_plane: return run_with<3, ToeplitzFault::stale_plane>(run);
   }
 }

@@ -89,5 +89,6 @@ TEST_CASE("toeplitz, emulated: planted faults show") {
   CHECK(is_caught(EmulatedFault::dropped_pass, Data::integers));
   CHECK_FALSE(is_caught(EmulatedFault::none, Data::normal));
   CHECK(is_caught(EmulatedFault::stale_scale, Data::normal));
+  CHECK(is_caught(EmulatedFault::kept_small, Data::of_any_size));
   CHECK(is_caught(EmulatedFault::stale_plane, Data::integers));
 }

@@ -7,7 +7,15 @@
 namespace plumb_test::emulation {
 
 /// Mistakes, by the names of the kernel's own list.
-enum class EmulatedFault { none, wrong_wrap, lost_low, dropped_pass, stale_scale, stale_plane };
+enum class EmulatedFault {
+  none,
+  wrong_wrap,
+  lost_low,
+  dropped_pass,
+  stale_scale,
+  kept_small,
+  stale_plane
+};
 
 struct ToeplitzRun {
   const plumb::ConvProblem& problem;

@@ -87,6 +87,7 @@ void run_in(const WideRun& run) {
       case EmulatedFault::low_twice: return run_with<Arithmetic, WideFault::low_twice>(run);
       case EmulatedFault::wrong_group: return run_with<Arithmetic, WideFault::wrong_group>(run);
       case EmulatedFault::wrong_term: return run_with<Arithmetic, WideFault::wrong_term>(run);
+      case EmulatedFault::kept_small: return run_with<Arithmetic, WideFault::kept_small>(run);
       default: break;
     }
   if (run.fault != EmulatedFault::none) throw std::logic_error("a mistake that is not compiled");

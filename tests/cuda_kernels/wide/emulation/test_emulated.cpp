@@ -41,9 +41,9 @@ TEST_CASE("wide, emulated: repacked x has its elements, halves of 22 bits, and z
       };
       int wrong = 0;
       for (std::int64_t n = 0; n < 2; ++n) {
-        int exponent = 0;
+        int scale = 0;
         if (of.products == 3)
-          std::memcpy(&exponent, met.data() + plan.workspace.exponents + 4 * n, sizeof(int));
+          std::memcpy(&scale, met.data() + plan.workspace.scales + 4 * n, sizeof(int));
         for (int pixel = 0; pixel < 90; ++pixel)
           for (int group = 0; group < 2; ++group)
             for (int c = 0; c < plan.input.group_channels; ++c) {
@@ -54,7 +54,7 @@ TEST_CASE("wide, emulated: repacked x has its elements, halves of 22 bits, and z
                   c < 135 ? convolution.x().at({n, group * 135 + c, pixel / 10, pixel % 10}) : 0;
               double value = half(at);
               if (of.products == 3) value += half(at + plan.input.pixel_bytes() / 2) * 0x1p-11;
-              value = std::ldexp(value, -exponent);
+              value = std::ldexp(value, -(scale >> 2));  // a word of WideScale
               const double bound = of.products == 3 ? 0x1p-22 * std::abs(expected) : 0;
               wrong += !(std::abs(value - expected) <= bound);
             }
@@ -309,6 +309,8 @@ TEST_CASE("wide, emulated: planted faults show") {
   // Small integers have no low halves.
   CHECK_FALSE(is_caught("mb2ic16ih5iw6oc40kh1ph0", EmulatedFault::none, 1, Data::normal));
   CHECK(is_caught("mb2ic16ih5iw6oc40kh1ph0", EmulatedFault::low_twice, 1, Data::normal));
+  for (const int splits : {1, 2})
+    CHECK(is_caught("mb2ic4ih4iw5oc16kh1ph0", EmulatedFault::kept_small, splits, Data::far_apart));
   const char* const groups = "g2mb2ic144ih4iw5oc40kh3ph1";
   CHECK_FALSE(is_caught(groups, EmulatedFault::none, 1, Data::integers));
   CHECK(is_caught(groups, EmulatedFault::wrong_group, 1, Data::integers));

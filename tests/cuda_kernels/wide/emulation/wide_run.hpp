@@ -17,6 +17,7 @@ enum class EmulatedFault {
   low_twice,
   wrong_group,
   wrong_term,
+  kept_small,
   stale_fragment,
   lost_low,
   swapped_terms

@@ -30,7 +30,11 @@ inline int __float_as_int(float value) { return std::bit_cast<int>(value); }
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
+inline int __clz(int value) { return std::countl_zero(static_cast<unsigned>(value)); }
 inline int atomicMax(int* at, int value) { return std::exchange(*at, std::max(*at, value)); }
+inline unsigned atomicMin(unsigned* at, unsigned value) {
+  return std::exchange(*at, std::min(*at, value));
+}
 
 /// What a warp's lanes show each other.
 template <class T>
@@ -48,6 +52,10 @@ T __shfl_sync(unsigned, T value, int lane) {
   __syncwarp();
   return result;
 }
+template <class T>
+T __shfl_xor_sync(unsigned all, T value, int lanes) {
+  return __shfl_sync(all, value, static_cast<int>(threadIdx.x % 32) ^ lanes);
+}
 inline bool __any_sync(unsigned, bool value) {
   auto& shown = shown_by_lanes<bool>();
   shown[threadIdx.x % 32] = value;
@@ -64,3 +72,4 @@ inline int __reduce_max_sync(unsigned, int value) {
   __syncwarp();
   return result;
 }
+inline int __reduce_min_sync(unsigned all, int value) { return -__reduce_max_sync(all, -value); }
