@@ -38,12 +38,12 @@ class PointwiseStore {
     float2 biases[n8_tiles];
 #pragma unroll
     for (int tile = 0; tile < n8_tiles; ++tile) biases[tile] = biases_[tile];
-    if (params_.output == PointwiseOutput::elements)
-      write_elements(sums, biases, places);
-    else if (params_.epilogue.accumulate)
-      write_vectors<true>(sums, biases, places);
-    else
-      write_vectors<false>(sums, biases, places);
+    switch (params_.output) {
+      case PointwiseOutput::filters: return write_filters(sums, biases, places);
+      case PointwiseOutput::pixels: return write_pixels<vector>(sums, biases, places);
+      case PointwiseOutput::half_pixels: return write_pixels<vector / 2>(sums, biases, places);
+      case PointwiseOutput::elements: return write_elements(sums, biases, places);
+    }
   }
 
  private:
@@ -53,21 +53,18 @@ class PointwiseStore {
   __device__ int filter_of(int tile) const {
     return PointwisePlace::first_filter(Arithmetic::vector, n8_tiles, chunk_, tile, t_);
   }
-  __device__ static float of(const Sums& sums, int pixel, int tile, int odd) {
+  __device__ static float& of(Sums& sums, int pixel, int tile, int odd) {
     return sums[pixel / 2][tile][pixel % 2 * 2 + odd];
   }
-  /// Adds what is there where it is added to, and writes, if `is_there`.
-  template <bool accumulates, class Vector>
-  __device__ void finish(bool is_there, float2 (&outputs)[Vector::pairs], Stored* to) const {
-    if constexpr (accumulates) {
-      if (!is_there) return;
-      const Vector old = Vector::load(to);
-#pragma unroll
-      for (int i = 0; i < Vector::pairs; ++i) {
-        const float2 before = old.pair[i].floats();
-        outputs[i].x += before.x, outputs[i].y += before.y;
-      }
-    }
+  /// What y holds where a vector goes. It is loaded in any case, from y's first place if the vector
+  /// is not there, so that no load waits for a branch; and all of a chunk's before any is stored,
+  /// which for the compiler might change the next.
+  template <class Vector>
+  __device__ Vector held(bool is_there, const Stored* to) const {
+    return Vector::load(is_there ? to : params_.y);
+  }
+  template <class Vector>
+  __device__ void finish(bool is_there, const float2 (&outputs)[Vector::pairs], Stored* to) const {
     // Rounding keeps order, 0 and -Inf, so that the limit may be applied behind it, to pairs.
     const float least = params_.epilogue.least;
     Vector vector;
@@ -83,42 +80,45 @@ class PointwiseStore {
     if (is_there) vector.store(to);
   }
 
-  template <bool accumulates>
-  __device__ void write_vectors(const Sums& sums, const Biases& biases,
-                                const int (&places)[vector]) const {
-    if (params_.output == PointwiseOutput::filters)
-      write_filters<accumulates>(sums, biases, places);
-    else if (params_.output == PointwiseOutput::pixels)
-      write_pixels<accumulates, vector>(sums, biases, places);
-    else
-      write_pixels<accumulates, vector / 2>(sums, biases, places);
-  }
-  /// A lane's filters of a pixel lie side by side, those of tiles that are stored together.
-  template <bool accumulates>
-  __device__ void write_filters(const Sums& sums, const Biases& biases,
-                                const int (&places)[vector]) const {
-    using Vector = WideVector<Stored, 2 * beside * bytes>;
+  /// A lane's filters of a pixel lie side by side, those of tiles that are stored together. Calls
+  /// `use(is_there, to, pixel, tile)` for each vector.
+  template <class F>
+  __device__ void each_of_filters(const int (&places)[vector], const F& use) const {
 #pragma unroll
     for (int tile = 0; tile < n8_tiles; tile += beside) {
       const int filter = filter_of(tile);
       const int pixels = filter < params_.k ? lane_.there : 0;
       Stored* const first = params_.y + filter;
 #pragma unroll
-      for (int pixel = 0; pixel < vector; ++pixel) {
-        float2 outputs[beside];
-#pragma unroll
-        for (int i = 0; i < beside; ++i)
-          outputs[i] = {of(sums, pixel, tile + i, 0) + biases[tile + i].x,
-                        of(sums, pixel, tile + i, 1) + biases[tile + i].y};
-        finish<accumulates, Vector>(pixel < pixels, outputs, first + places[pixel]);
-      }
+      for (int pixel = 0; pixel < vector; ++pixel)
+        use(pixel < pixels, first + places[pixel], pixel, tile);
     }
   }
-  /// A lane's pixels of a filter lie side by side, in runs of `run`.
-  template <bool accumulates, int run>
-  __device__ void write_pixels(const Sums& sums, const Biases& biases,
-                               const int (&places)[vector]) const {
-    using Vector = WideVector<Stored, run * bytes>;
+  __device__ void write_filters(Sums& sums, const Biases& biases,
+                                const int (&places)[vector]) const {
+    using Vector = WideVector<Stored, 2 * beside * bytes>;
+    if (params_.epilogue.accumulate)
+      each_of_filters(places, [&](bool is_there, Stored* to, int pixel, int tile) {
+        const auto old = held<Vector>(is_there, to);
+#pragma unroll
+        for (int i = 0; i < beside; ++i) {
+          const float2 before = old.pair[i].floats();
+          of(sums, pixel, tile + i, 0) += before.x, of(sums, pixel, tile + i, 1) += before.y;
+        }
+      });
+    each_of_filters(places, [&](bool is_there, Stored* to, int pixel, int tile) {
+      float2 outputs[beside];
+#pragma unroll
+      for (int i = 0; i < beside; ++i)
+        outputs[i] = {of(sums, pixel, tile + i, 0) + biases[tile + i].x,
+                      of(sums, pixel, tile + i, 1) + biases[tile + i].y};
+      finish<Vector>(is_there, outputs, to);
+    });
+  }
+  /// A lane's pixels of a filter lie side by side, in runs of `run`. Calls
+  /// `use(is_there, to, begin, tile, odd)` for each.
+  template <int run, class F>
+  __device__ void each_of_pixels(const int (&places)[vector], const F& use) const {
 #pragma unroll
     for (int begin = 0; begin < vector; begin += run) {
       const int filters = begin < lane_.there ? params_.k : 0;
@@ -128,17 +128,35 @@ class PointwiseStore {
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
           const int filter = filter_of(tile) + odd;
-          const float bias = odd == 0 ? biases[tile].x : biases[tile].y;
-          float2 outputs[run / 2];
-#pragma unroll
-          for (int i = 0; i < run / 2; ++i)
-            outputs[i] = {of(sums, begin + 2 * i, tile, odd) + bias,
-                          of(sums, begin + 2 * i + 1, tile, odd) + bias};
-          finish<accumulates, Vector>(filter < filters, outputs, first + filter * params_.y_k);
+          use(filter < filters, first + filter * params_.y_k, begin, tile, odd);
         }
     }
   }
-  __device__ void write_elements(const Sums& sums, const Biases& biases,
+  template <int run>
+  __device__ void write_pixels(Sums& sums, const Biases& biases,
+                               const int (&places)[vector]) const {
+    using Vector = WideVector<Stored, run * bytes>;
+    if (params_.epilogue.accumulate)
+      each_of_pixels<run>(places, [&](bool is_there, Stored* to, int begin, int tile, int odd) {
+        const auto old = held<Vector>(is_there, to);
+#pragma unroll
+        for (int i = 0; i < run / 2; ++i) {
+          const float2 before = old.pair[i].floats();
+          of(sums, begin + 2 * i, tile, odd) += before.x;
+          of(sums, begin + 2 * i + 1, tile, odd) += before.y;
+        }
+      });
+    each_of_pixels<run>(places, [&](bool is_there, Stored* to, int begin, int tile, int odd) {
+      const float bias = odd == 0 ? biases[tile].x : biases[tile].y;
+      float2 outputs[run / 2];
+#pragma unroll
+      for (int i = 0; i < run / 2; ++i)
+        outputs[i] = {of(sums, begin + 2 * i, tile, odd) + bias,
+                      of(sums, begin + 2 * i + 1, tile, odd) + bias};
+      finish<Vector>(is_there, outputs, to);
+    });
+  }
+  __device__ void write_elements(Sums& sums, const Biases& biases,
                                  const int (&places)[vector]) const {
 #pragma unroll
     for (int pixel = 0; pixel < vector; ++pixel) {
