@@ -1,5 +1,5 @@
 // Costs of the kernel in grouped/: counted in its machine code (sm_90a, CUDA 13.0), taken over from
-// sisters, or guessed; fitted to no time as yet.
+// sisters, or guessed; fitted to no time (docs/kernels/grouped.md has those of one H200).
 #pragma once
 
 namespace plumb::cuda {

@@ -49,7 +49,6 @@ constexpr ConvAlgorithm grouped_entry(std::string_view name, Operand operand) {
                    .accumulator = Accumulator::tensor_core_fp32,
                    .invariant = true,
                    .chain = grouped_chain},
-      .forced_only = true,
       .accumulates = true,
       .plan = plan_grouped_algorithm<Stored>,
       .pack_filters = pack_grouped_algorithm,
