@@ -12,7 +12,7 @@ struct PointwiseTable {
   double shared_bytes_per_clock = 128;  ///< fixed: of filters; counted
   double element_clocks = 4;  ///< fixed: of a warp's load of elements, in 16 sectors; counted
   double of_output = 0.093;   ///< fixed: clocks to store an output, in vectors; fitted
-  double of_element = 0.55;   ///< fixed: likewise, one by one, as wide_patch has
+  double of_element = 1.5;    ///< fixed: likewise, one by one; from 9 times of planes of 7 by 7
   double of_batch = 50;       ///< fixed: clocks to issue a batch's 168 to 275 instructions; counted
   double issued_output = 0.03;  ///< fixed: clocks to issue those of an output; counted
   double latency = 322;         ///< fixed: clocks from a load to its value; fitted
@@ -23,7 +23,7 @@ struct PointwiseTable {
   double l2_bytes_per_clock = 16.7;  ///< fixed: of a multiprocessor's filters; fitted
   double read_share = 0.833;         ///< fixed: of the nominal rate of memory, for x; fitted
   double write_share = 0.677;        ///< fixed: of it, for y; fitted
-  double rereads = 1.18;   ///< fixed: of the whole, where a warp loads tiles again: from 9 times
+  double rereads = 1.3;    ///< fixed: of the whole, where a warp loads tiles again: from 30 times
   double start = 0.21e-6;  ///< fixed: seconds until all blocks work; fitted
 };
 

@@ -26,13 +26,15 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
                         machine.moving_seconds(work.written_bytes, costs.write_share) +
                         machine.moving_seconds(work.plane_bytes, costs.planes_share);
+  // Three products look for magnitudes before they repack.
+  const bool of_halves = work.repackings > 1;
   const double slower = costs.slower * (work.depthwise ? costs.depthwise : 1);
   double all = kernel_seconds(slower * (tiles + moving), device, 0) + costs.start;
   if (work.splits > 1)
     all += machine.moving_seconds(2 * work.sums_bytes, costs.sums_share) + costs.next_kernel;
   all += machine.moving_seconds(work.repacked_bytes, costs.repacking_share) +
          work.repackings * costs.next_kernel;
-  return all;
+  return all * (of_halves ? costs.of_halves : 1);
 }
 
 double wide_across_seconds(const DeviceInfo& device, double works) {

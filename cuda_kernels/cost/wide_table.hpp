@@ -1,6 +1,6 @@
 // Costs of the kernel in wide/, fitted to the sweep of one H100
 // (docs/results/2026-11-26-h100-wide.json): every tile of 18 layers in three
-// arithmetics, channels innermost and in planes.
+// arithmetics, channels innermost and in planes. `of_halves` is the mean of 57 layers in planes.
 #pragma once
 
 namespace plumb::cuda {
@@ -17,6 +17,7 @@ struct WideTable {
   double write_share = 1.07;     ///< fixed: of it, for y
   double planes_share = 2.5;     ///< fixed: of it, what y in planes takes besides
   double slower = 1.17;          ///< fixed: what is measured over what the parts add up to
+  double of_halves = 1.29;       ///< fixed: of operands that were split in memory, over others
   double depthwise = 1.2;        ///< fixed: of depthwise layers in NHWC, over that of dense ones
   double sums_share = 1.46;      ///< fixed: of the nominal rate, for sums of splits, in L2
   double repacking_share = 0.7;  ///< fixed: of the nominal rate, for repacking x

@@ -6,7 +6,7 @@ namespace plumb::cuda {
 
 struct WideWeightsTable {
   double mma_sync_share = 0.6;  ///< fixed: of the rate of TF32, that mma.sync reaches
-  double slower = 1.7;          ///< fixed: what wgmma is measured at, over what the parts add up to
+  double slower = 1.35;         ///< fixed: what wgmma is measured at, over what the parts add up to
   double mma_sync_slower = 1.7;  ///< fixed: and mma.sync
 };
 
