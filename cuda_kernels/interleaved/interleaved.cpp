@@ -209,6 +209,10 @@ class Planner {
     // Sums that wait for the next chunk stay in registers, which hold those of one pass.
     if (layout_.chunks > 1 && tile.passes() > interleaved_warpgroups) return;
     for (const bool streams : {false, true}) {
+      // Of a tile of one pass a warp group would have to leave the stages of filters unread:
+      // nothing holds its warps together then, and one that falls behind by a fill of a stage waits
+      // for ever.
+      if (streams && layout_.chunks > 1 && tile.passes() < interleaved_warpgroups) continue;
       InterleavedTiles fitted = tile;
       if (!fit(fitted, streams)) continue;
       fitted.seconds = model_.seconds(fitted);

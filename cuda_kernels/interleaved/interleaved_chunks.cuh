@@ -30,22 +30,15 @@ struct ChunkScale {
   __device__ int told() const { return flags | min(exponent - least, max_apart) << met_bits; }
 };
 
-/// Goes through a tile of which this warp group makes nothing, from `round` on: leaves its input
-/// and its k tiles to the other one.
+/// Goes through a tile of which this warp group makes nothing, from `round` on: leaves its input to
+/// the other one. Filters do not stream where there are such tiles (tile_interleaved()).
 template <class Params>
-__device__ void leave_tile(const Params& params, InterleavedControl& control, int round,
-                           PipelineState& state) {
+__device__ void leave_tile(const Params& params, InterleavedControl& control, int round) {
   const int end = round + params.chunks;
 #pragma unroll 1
   for (; round < end; ++round) {
     control.full[round % 2].wait(round / 2 & 1);
     control.empty[round % 2].arrive();
-#pragma unroll 1
-    for (int k_tile = 0; params.streams() && k_tile < params.k_tiles; ++k_tile) {
-      control.filters_full[state.stage].wait(state.parity);
-      if (threadIdx.x % 128 == 0) control.filters_empty[state.stage].arrive();
-      if (++state.stage == params.filter_stages) state.stage = 0, state.parity ^= 1;
-    }
   }
 }
 
@@ -64,7 +57,7 @@ __device__ void consume_chunks(const Params& params, InterleavedControl& control
   for (int tile = 0; tile < tiles; ++tile) {
     const int of_tile_pass = (warpgroup + tile * params.passes) % interleaved_warpgroups;
     if (of_tile_pass >= params.passes) {
-      leave_tile(params, control, round, state);
+      leave_tile(params, control, round);
       round += params.chunks;
       continue;
     }

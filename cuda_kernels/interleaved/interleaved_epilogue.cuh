@@ -59,8 +59,8 @@ __device__ void spoil_small(const Params& params, int first_row, int first, int 
     const ConvShape<int>& conv = params.conv;
     const int terms = conv.group_c * conv.r.value() * conv.s.value();
     constexpr int products = Scheme::elements.parts == 2 ? 3 : 1;
-    const float least = least_sum_of_small<products> * static_cast<float>(terms) *
-                        power_of_two(told >> met_bits);
+    const float least =
+        least_sum_of_small<products> * static_cast<float>(terms) * power_of_two(told >> met_bits);
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x) % 32; i < rows * positions; i += 32) {
       float& sum =

@@ -65,6 +65,7 @@ class InterleavedEmulated {
 
   /// Convolves, and returns what is wrong with y; empty where nothing is.
   std::string run() {
+    if (tile().seconds == 0) return "no tile fits";
     HostTensor y = y_;
     // The kernel writes to memory that is aligned as it is told to be.
     const std::size_t element = plumb::size_in_bytes(problem_.dtype);
