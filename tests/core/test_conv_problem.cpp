@@ -152,13 +152,20 @@ TEST_CASE("numerics: the error bound is the one worked out by hand") {
   REQUIRE(bound <= gamma_2 * 3 * 1.000001);
   // Who promises nothing is bound by nothing.
   REQUIRE(std::isinf(conv_error_bound({.bounded = false}, problem, {.magnitude = 3}, 1)));
-  // Operands that are scaled before they are rounded to fp16 are bound as in TF32, however small.
+  // Operands that are scaled before they are rounded to fp16 are bound as in TF32, however small,
+  // but for what sums may lack of those that are small beside others.
   const OracleTerm small{.magnitude = 0x1p-60, .x_magnitude = 1, .w_magnitude = 0x1p-60};
-  const auto of = [&](Operand operand) {
-    return conv_error_bound({operand, Accumulator::tensor_core_fp32}, problem, small, 0);
+  const auto of = [&](Operand operand, int products = 1) {
+    return conv_error_bound({operand, Accumulator::tensor_core_fp32, products}, problem, small, 0);
   };
-  REQUIRE(of(Operand::fp16_scaled) == of(Operand::tf32_rounded));
+  const double lacking = of(Operand::fp16_scaled) - of(Operand::tf32_rounded);
+  REQUIRE(lacking >= 0x1p-60 * 0x1p-16);
+  REQUIRE(lacking <= 0x1p-60 * 0x1.001p-16);
   REQUIRE(of(Operand::fp16) >= 0x1p-25);
+  // So are three products of halves: 3 2^-22, 2^-24, and four additions of tensor cores.
+  const double three = 0x3p-22 + 0x1p-24 + 1.01 * 4 * 0x1p-24;
+  REQUIRE(of(Operand::fp16, 3) >= 0x1p-60 * three);
+  REQUIRE(of(Operand::fp16, 3) <= 0x1p-60 * three * 1.001);
   // Storing as f16 adds half a unit in the last place of the result.
   problem.dtype = DType::f16;
   const double stored = conv_error_bound(Numerics{}, problem, {.magnitude = 3}, 1);
