@@ -234,10 +234,10 @@ class Planner {
 /// Returns into how many chunks channels may be cut. Few channels are left as they have been
 /// measured.
 std::vector<int> chunk_counts(const ConvProblem& problem) {
-  constexpr int most_measured = 15;
+  constexpr int max_unchunked = 15;
   std::vector<int> counts;
   if (problem.c <= max_chunk_channels) counts.push_back(1);
-  if (problem.c > most_measured)
+  if (problem.c > max_unchunked)
     for (const std::int64_t channels : {32, 24, 16, 12, 10, 8}) {
       const int chunks = static_cast<int>(ceil_div(problem.c, channels));
       if (chunks > 1 && (counts.empty() || chunks != counts.back())) counts.push_back(chunks);

@@ -26,8 +26,10 @@ struct ChunkScale {
     flags |= of_flags | (most - least > max_apart ? met_range : 0);
     return power_of_two(apart);
   }
-  /// The flags as the epilogue takes them (sum_flags()).
-  __device__ int told() const { return flags | min(exponent - least, max_apart) << met_bits; }
+  /// Flags, and above them how much finer the last scale is than the coarsest (sum_flags()).
+  __device__ int packed_flags() const {
+    return flags | min(exponent - least, max_apart) << met_bits;
+  }
 };
 
 /// Goes through a tile of which this warp group makes nothing, from `round` on: leaves its input to
@@ -90,7 +92,8 @@ __device__ void consume_chunks(const Params& params, InterleavedControl& control
       grant ^= 1;
     }
     stage_outputs(sums, params.staged());
-    if (threadIdx.x % 32 == 0) control.stage_of[warpgroup][warp] = {scale.exponent, scale.told()};
+    if (threadIdx.x % 32 == 0)
+      control.stage_of[warpgroup][warp] = {scale.exponent, scale.packed_flags()};
     control.output_full[warpgroup][warp].arrive();
   }
 }

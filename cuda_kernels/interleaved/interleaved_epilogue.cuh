@@ -42,25 +42,26 @@ __device__ void sum_again(const Params& params, const InterleavedItem& item, int
   }
 }
 
-/// What was met of a pass's operands, WindowFlags. Above them `told` has by how many powers of two
-/// the scale of the sums is finer than that of a chunk of their channels.
-__device__ inline int sum_flags(const InterleavedControl& control, int exponent, int told) {
+/// What was met of a pass's operands, WindowFlags. Above them `packed_flags` has by how many powers
+/// of two the scale of the sums is finer than that of a chunk of their channels.
+__device__ inline int sum_flags(const InterleavedControl& control, int exponent, int packed_flags) {
   constexpr int met = (1 << met_bits) - 1;
-  return control.filter_flags | (told & met) | (scales_fit(control, exponent) ? 0 : met_range);
+  return control.filter_flags | (packed_flags & met) |
+         (scales_fit(control, exponent) ? 0 : met_range);
 }
 
 /// Makes NaN, which is summed again, of what a warp has of staged sums that are too small for
 /// operands that were met: `rows` rows, and so many positions from `first` on. What was dropped
 /// under a coarser scale has grown with the sums.
 template <int rows, int positions, class Params>
-__device__ void spoil_small(const Params& params, int first_row, int first, int told) {
+__device__ void spoil_small(const Params& params, int first_row, int first, int packed_flags) {
   using Scheme = typename Params::Scheme;
   if constexpr (Scheme::scaled) {
     const ConvShape<int>& conv = params.conv;
     const int terms = conv.group_c * conv.r.value() * conv.s.value();
     constexpr int products = Scheme::elements.parts == 2 ? 3 : 1;
-    const float least =
-        least_sum_of_small<products> * static_cast<float>(terms) * power_of_two(told >> met_bits);
+    const float least = least_sum_of_small<products> * static_cast<float>(terms) *
+                        power_of_two(packed_flags >> met_bits);
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x) % 32; i < rows * positions; i += 32) {
       float& sum =
@@ -216,9 +217,10 @@ __device__ void store_passes(const Params& params, InterleavedControl& control) 
               params.y + (at.n * step.n + filters.first_k * step.c + at.p * step.h + at.q * step.w);
         }
         control.output_full[warpgroup][warp].wait(pass / interleaved_warpgroups & 1);
-        const auto [exponent, told] = control.stage_of[warpgroup][warp];
-        flags |= sum_flags(control, exponent, told);
-        if ((flags & met_small) != 0) spoil_small<16, Lanes::share>(params, warp * 16, share, told);
+        const auto [exponent, packed_flags] = control.stage_of[warpgroup][warp];
+        flags |= sum_flags(control, exponent, packed_flags);
+        if ((flags & met_small) != 0)
+          spoil_small<16, Lanes::share>(params, warp * 16, share, packed_flags);
         const float* const from =
             params.staged() + (warp * 16 + staged_row(beside)) * stage_pitch + of_share;
         store_positions<rows, columns, Lanes>(params, control, filters, from,

@@ -146,11 +146,11 @@ __device__ void store_pixels(const Params& params, InterleavedControl& control) 
       const int warpgroup = pass % interleaved_warpgroups;
       for (Mbarrier& of_consumer : control.output_full[warpgroup])
         of_consumer.wait(pass / interleaved_warpgroups & 1);
-      const auto [exponent, told] = control.stage_of[warpgroup][warp];
-      const int flags = sum_flags(control, exponent, told);
+      const auto [exponent, packed_flags] = control.stage_of[warpgroup][warp];
+      const int flags = sum_flags(control, exponent, packed_flags);
       if ((flags & met_small) != 0)
         spoil_small<interleaved_rows, interleaved_columns / interleaved_epilogue_warps>(
-            params, 0, of_warp, told);
+            params, 0, of_warp, packed_flags);
 #pragma unroll 1
       for (int chunk = 0; chunk < Vectors::chunks; ++chunk) {
         const int here = of_warp + chunk * Vectors::positions + lane / 4 * 2;
