@@ -87,7 +87,8 @@ __device__ float4 add_chains(const float4* sums, int every) {
   return sum[0];
 }
 
-/// Sums anew, by the definition, what came out NaN of a block's sums.
+/// Sums anew, by the definition, what came out NaN of a block's sums. Those of vectors that are not
+/// there are zeros, which `least_sum` makes NaN too.
 template <class Stored>
 __device__ void repair_sums(const WideWeightsAdding& of, const AddedChunk& chunk, const Stored* x,
                             const Stored* dy, int columns, float* sums) {
@@ -96,6 +97,7 @@ __device__ void repair_sums(const WideWeightsAdding& of, const AddedChunk& chunk
   for (int i = 0; i < columns; ++i) {
     if (!is_doubtful(of, sums[i])) continue;
     const AddedVector vector(of, chunk, i / 4);
+    if (!vector.is_there) continue;
     const WideWeight wrong(of.places, vector.tap, vector.channel + i % 4);
     if (!wrong.is_there(of.places, chunk.of_group)) continue;
     exact[threadIdx.x] =
