@@ -122,6 +122,8 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(few_weights_bf16),
       PLUMB_ENTRY(few_weights_fp16_scaled),
       PLUMB_ENTRY(few_weights_fp16x3),
+      // octet_weights/: the same of many taps, by wgmma.
+      PLUMB_ENTRY(octet_weights_fp16x3),
 
       // wide_weights/: backward weights of many channels, likewise.
       PLUMB_ENTRY(wide_weights_fp16),

@@ -11,6 +11,7 @@
 #include "cuda_kernels/cost/interleaved_table.hpp"
 #include "cuda_kernels/cost/kernel_table.hpp"
 #include "cuda_kernels/cost/ladder_table.hpp"
+#include "cuda_kernels/cost/octet_weights_table.hpp"
 #include "cuda_kernels/cost/pointwise_table.hpp"
 #include "cuda_kernels/cost/streamed_filters_table.hpp"
 #include "cuda_kernels/cost/weights_table.hpp"
@@ -36,6 +37,7 @@ struct CostTables {
   WideWeightsTable wide_weights;
   WeightsTable weights;
   FewWeightsTable few_weights;
+  OctetWeightsTable octet_weights;
   DepthwiseTable depthwise;
   DepthwiseToeplitzTable depthwise_toeplitz;
   DepthwiseWeightsTable depthwise_weights;

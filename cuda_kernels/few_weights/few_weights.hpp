@@ -60,11 +60,12 @@ struct FewWeightsCut {
   int box_n = 1, box_p = 1, box_q = 1;        ///< of a unit: images, rows b, columns q
   int lead = 0;                               ///< columns of x before a unit's, for whole vectors
   int pitch = 8;                              ///< elements from row to row of a stage
-  int x_rows = 1, dy_rows = 1;                ///< of a plane of x, of a filter and image of dy
-  int x_plane = 8, dy_plane = 8;              ///< elements of them
-  int x_elements = 8;                         ///< of a copy of all planes of x
-  int dy_filter = 8;                          ///< from filter to filter
-  int image_steps = 1;                        ///< of an image
+  int dy_pitch = 8;               ///< the same of dy; in the products of few_weights/ as of x
+  int x_rows = 1, dy_rows = 1;    ///< of a plane of x, of a filter and image of dy
+  int x_plane = 8, dy_plane = 8;  ///< elements of them
+  int x_elements = 8;             ///< of a copy of all planes of x
+  int dy_filter = 8;              ///< from filter to filter
+  int image_steps = 1;            ///< of an image
   std::int64_t blocks_k = 1, blocks_c = 1, blocks_l = 1;  ///< that cut dw, in each group
   std::int64_t bands = 1, columns = 1;                    ///< units of an image
   std::int64_t units = 0, parts = 1;

@@ -85,12 +85,20 @@ struct WholeRange {
 /// The range of what is stored in 16 bits: all of it, as it is.
 struct NoRange {};
 
-/// Eight neighbours as they are multiplied, in pairs, and the one behind them.
+/// Elements so far apart, of which no more than `count` are there.
+struct Apart {
+  const float* from;
+  int apart, count;
+};
+
+/// Eight elements as they are multiplied, in pairs, and the one behind them, if they are
+/// neighbours.
 template <bool splits>
 struct Eight {
   std::uint32_t high[5], low[5];
 
-  __device__ void read(const Range& range, const float* from, int& left) {
+  template <class From>
+  __device__ void read(const Range& range, const From& from, int& left) {
     each_pair(from, [&](int i, float first, float second) {
       std::uint32_t highs[2], lows[2];
       range.put<splits>(first, highs[0], lows[0], left);
@@ -101,7 +109,8 @@ struct Eight {
   __device__ void read_next(const Range& range, const float* from, int& left) {
     range.put<splits>(from[8], high[4], low[4], left);
   }
-  __device__ void read(const WholeRange& range, const float* from, int&) {
+  template <class From>
+  __device__ void read(const WholeRange& range, const From& from, int&) {
     each_pair(from, [&](int i, float first, float second) { put(range, i, first, second); });
   }
   __device__ void read_next(const WholeRange& range, const float* from, int&) {
@@ -129,6 +138,12 @@ struct Eight {
     const float4 a = *reinterpret_cast<const float4*>(from),
                  b = *reinterpret_cast<const float4*>(from + 4);
     put(0, a.x, a.y), put(1, a.z, a.w), put(2, b.x, b.y), put(3, b.z, b.w);
+  }
+  template <class Put>
+  __device__ static void each_pair(const Apart& of, const Put& put) {
+    const auto at = [&](int i) { return i < of.count ? of.from[i * of.apart] : 0.0f; };
+#pragma unroll
+    for (int i = 0; i < 4; ++i) put(i, at(2 * i), at(2 * i + 1));
   }
   __device__ static std::uint32_t bits(const __half2& pair) {
     return *reinterpret_cast<const std::uint32_t*>(&pair);

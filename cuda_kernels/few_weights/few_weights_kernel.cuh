@@ -9,69 +9,106 @@
 
 namespace plumb::cuda::few_weights {
 
-/// A block's shared memory: magnitudes that its threads have found, of x and of dy, a unit as it is
-/// stored, and its operands.
-template <class Arithmetic>
-struct Shared {
-  using Stored = typename Arithmetic::Stored;
+/// What a block has of a unit as it is stored, in shared memory: magnitudes that its threads have
+/// found, of x and of dy, and both.
+template <class Stored>
+struct StoredUnit {
   static constexpr int begin = 64;  ///< bytes of magnitudes
 
   Extremes* extremes;  ///< zero but between two barriers
   int *finite, *left;
   Stored *x, *dy;
-  std::uint16_t *x_operand, *dy_operand;
   int x_elements, dy_elements;
 
-  __device__ Shared(const WeightsSizes& sizes, const FewWeightsCut& cut) {
+  __device__ explicit StoredUnit(const FewWeightsCut& cut) {
     char* const memory = dynamic_shared();
     extremes = reinterpret_cast<Extremes*>(memory);
     finite = reinterpret_cast<int*>(extremes + 2), left = finite + 2;
     x_elements = cut.x_elements, dy_elements = cut.dy_elements();
     x = reinterpret_cast<Stored*>(memory + begin), dy = x + x_elements;
-    x_operand = reinterpret_cast<std::uint16_t*>(dy + dy_elements);
-    dy_operand = x_operand + 2 * Arithmetic::host.halves() * x_elements;
   }
-  __device__ Operands operands() const {
-    return {x_operand, dy_operand, 2 * x_elements, dy_elements};
+  /// Behind it are the operands.
+  __device__ std::uint16_t* operands() const {
+    return reinterpret_cast<std::uint16_t*>(dy + dy_elements);
   }
 };
 
-/// One block at its units.
-template <class Arithmetic, int m, int n, FewWeightsFault fault>
+/// A block's operands and sums, by fragments.
+template <class OfArithmetic, int m, int n, FewWeightsFault planted>
+class FragmentWork {
+ public:
+  using Arithmetic = OfArithmetic;
+  static constexpr FewWeightsFault fault = planted;
+
+  StoredUnit<typename Arithmetic::Stored> unit;
+  WarpSums<Arithmetic, m, n, fault> sums;
+
+  __device__ FragmentWork(const Params& params, const BlockShare& share, int thread)
+      : unit(params.plan.cut),
+        sums(params, share, thread / 32, thread % 32),
+        params_(params),
+        x_(unit.operands()),
+        dy_(x_ + 2 * Arithmetic::host.halves() * unit.x_elements),
+        thread_(thread),
+        threads_(params.plan.cut.threads()) {}
+
+  /// Write operands of what a range has; return the largest magnitude that it left.
+  template <class OfRange>
+  __device__ int write_x(const OfRange& range) {
+    return write_operand<Arithmetic::host.splits(), true>(range, unit.x, x_, unit.x_elements,
+                                                          thread_, threads_);
+  }
+  template <class OfRange>
+  __device__ int write_dy(const OfRange& range) {
+    return write_operand<Arithmetic::host.splits(), false>(range, unit.dy, dy_, unit.dy_elements,
+                                                           thread_, threads_);
+  }
+  /// Adds the products of operands that were scaled by 2^exponent together.
+  __device__ void add(int exponent) {
+    sums.add(params_, {x_, dy_, 2 * unit.x_elements, unit.dy_elements}, exponent);
+  }
+
+ private:
+  const Params& params_;
+  std::uint16_t *x_, *dy_;
+  int thread_, threads_;
+};
+
+/// One block at its units. `Work` has the operands and sums.
+template <class Work>
 class UnitSums {
  public:
+  using Arithmetic = typename Work::Arithmetic;
   using Stored = typename Arithmetic::Stored;
-  static constexpr bool splits = Arithmetic::host.splits();
 
   __device__ UnitSums(const Params& params, const BlockShare& share, const Stored* x,
-                      const Stored* dy)
+                      const Stored* dy, Work& work)
       : params_(params),
         share_(share),
-        shared_(params.plan.sizes, params.plan.cut),
+        work_(work),
+        shared_(work.unit),
         thread_(static_cast<int>(threadIdx.x)),
         threads_(params.plan.cut.threads()),
         loader_{params, share, x, dy, thread_, threads_},
-        next_(params.plan.cut, share.begin),
-        sums_(params, share, thread_ / 32, thread_ % 32) {}
+        next_(params.plan.cut, share.begin) {}
 
-  __device__ void run() {
+  __device__ __forceinline__ void run() {
     if (share_.begin < share_.end) load();
     for (std::int64_t unit = share_.begin; unit < share_.end; ++unit) {
       more_ = unit + 1 < share_.end;
-      wait_for_copies<fault == FewWeightsFault::stale_stage ? 1 : 0>();
+      wait_for_copies<Work::fault == FewWeightsFault::stale_stage ? 1 : 0>();
       __syncthreads();
       if constexpr (Arithmetic::host.scales()) {
         sum_ranges();
       } else {
-        write_x(NoRange{}), write_dy(NoRange{});
+        work_.write_x(NoRange{}), work_.write_dy(NoRange{});
         __syncthreads();
         load_next();
-        sums_.add(params_, shared_.operands(), 0);
+        work_.add(0);
       }
     }
     __syncthreads();
   }
-  __device__ const WarpSums<Arithmetic, m, n, fault>& sums() const { return sums_; }
 
  private:
   __device__ void load() {
@@ -83,17 +120,6 @@ class UnitSums {
     if (!more_) return;
     next_.advance(params_.plan.sizes, params_.plan.cut);
     load();
-  }
-
-  template <class OfRange>
-  __device__ int write_x(const OfRange& range) {
-    return write_operand<splits, true>(range, shared_.x, shared_.x_operand, shared_.x_elements,
-                                       thread_, threads_);
-  }
-  template <class OfRange>
-  __device__ int write_dy(const OfRange& range) {
-    return write_operand<splits, false>(range, shared_.dy, shared_.dy_operand, shared_.dy_elements,
-                                        thread_, threads_);
   }
 
   /// Shows the block the larger of its threads' numbers, which are rarely there.
@@ -141,7 +167,7 @@ class UnitSums {
   };
   /// Sums a unit for each range of x with each of dy. There is one of each, but where magnitudes
   /// lie further apart than the halves hold.
-  __device__ void sum_ranges() {
+  __device__ __forceinline__ void sum_ranges() {
     find_extremes();
     Extremes of_x = shared_.extremes[0], of_dy = shared_.extremes[1];
     find_finite(of_x, of_dy);
@@ -150,29 +176,30 @@ class UnitSums {
     for (int pass = 0; pass < passes; ++pass) {
       if (pass > 0) __syncthreads();
       const Pass x((pass & 1) != 0, of_x, left_x), dy((pass & 2) != 0, of_dy, left_dy);
-      const int more_x = x.with_range([&](const auto&range) { return write_x(range); }),
-                more_dy = dy.with_range([&](const auto&range) { return write_dy(range); });
+      const int more_x = x.with_range([&](const auto&range) { return work_.write_x(range); }),
+                more_dy = dy.with_range([&](const auto&range) { return work_.write_dy(range); });
       if (pass == 0) show(shared_.left, more_x), show(shared_.left + 1, more_dy);
       __syncthreads();
       if (pass == 0) {
-        left_x = shared_.left[0], left_dy = shared_.left[1];
+        // The same for all lanes, and for the compiler too.
+        left_x = largest_of_warp(shared_.left[0]), left_dy = largest_of_warp(shared_.left[1]);
         if (thread_ == 0) shared_.extremes[0] = shared_.extremes[1] = {};
-        if (fault != FewWeightsFault::lost_range && (left_x > 0 || left_dy > 0))
+        if (Work::fault != FewWeightsFault::lost_range && (left_x > 0 || left_dy > 0))
           passes = few_weights_range_passes;
       }
       if (pass == passes - 1) load_next();
-      sums_.add(params_, shared_.operands(), x.range.exponent + dy.range.exponent);
+      work_.add(x.range.exponent + dy.range.exponent);
     }
   }
 
   const Params& params_;
   const BlockShare& share_;
-  Shared<Arithmetic> shared_;
+  Work& work_;
+  const StoredUnit<Stored>& shared_;
   int thread_, threads_;
   UnitLoader<Stored> loader_;
   Unit next_;
   bool more_ = false;
-  WarpSums<Arithmetic, m, n, fault> sums_;
 };
 
 /// Adds the sums of the warps that share terms, and writes the part.
@@ -200,6 +227,15 @@ __device__ void write_part(const Params& params, const BlockShare& share, const 
   }
 }
 
+/// What no copy writes is zero: between rows, and behind them.
+__device__ inline void clear_shared(const FewWeightsCut& cut) {
+  auto* const words = reinterpret_cast<std::uint32_t*>(dynamic_shared());
+  for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(cut.shared_bytes / 4);
+       i += cut.threads())
+    words[i] = 0;
+  __syncthreads();
+}
+
 template <class Arithmetic, int m, int n, FewWeightsFault fault>
 __global__ void __launch_bounds__(32 * few_weights_warps,
                                   few_weights_blocks_at_once({m, n}, Arithmetic::host))
@@ -207,16 +243,11 @@ __global__ void __launch_bounds__(32 * few_weights_warps,
                     const typename Arithmetic::Stored* dy, float* parts) {
   const FewWeightsCut& cut = params.plan.cut;
   const BlockShare share(params, blockIdx.x);
-  // What no copy writes is zero: between rows, and behind them.
-  auto* const words = reinterpret_cast<std::uint32_t*>(dynamic_shared());
-  for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(cut.shared_bytes / 4);
-       i += cut.threads())
-    words[i] = 0;
-  __syncthreads();
-  UnitSums<Arithmetic, m, n, fault> units(params, share, x, dy);
-  units.run();
+  clear_shared(cut);
+  FragmentWork<Arithmetic, m, n, fault> work(params, share, static_cast<int>(threadIdx.x));
+  UnitSums(params, share, x, dy, work).run();
   auto* const sums = reinterpret_cast<float*>(dynamic_shared());
-  const auto& own = units.sums();
+  const auto& own = work.sums;
   own.write(sums + own.term * cut.m() * cut.n(), cut.n(), static_cast<int>(threadIdx.x) % 32);
   __syncthreads();
   write_part<fault>(params, share, sums, parts);

@@ -66,7 +66,7 @@ Params params_of(const FewWeightsPlan& plan, const WeightsCall& call) {
         call.x, sizes.w.extent, at.x_w, sizes.h.unit * sizes.h.stride * at.x_h,
         {at.x_n, at.x_c, at.x_d, at.x_h, cut.pitch, sizes.w.before + cut.lead});
   params.dy_vector = copied_at_once<Stored>(call.dy, sizes.w.outputs, at.y_q, at.y_p,
-                                            {at.y_n, at.y_k, at.y_z, at.y_p, cut.pitch});
+                                            {at.y_n, at.y_k, at.y_z, at.y_p, cut.dy_pitch});
   const std::int64_t width = std::int64_t{cut.lead} + cut.box_q + sizes.max_shift;
   const std::int64_t of_row =
       params.x_vector > 1 ? ceil_div(width, params.x_vector) : width * sizes.w.stride;

@@ -151,7 +151,7 @@ struct UnitLoader {
                                                  z * strides.y_z + first_p * strides.y_p +
                                                  first_q * strides.y_q,
                                        .to = stage + k * cut.dy_filter + i * cut.dy_plane,
-                                       .pitch = cut.pitch,
+                                       .pitch = cut.dy_pitch,
                                        .phase_pitch = 0,
                                        .inside = n < sizes.n && share.k + k < sizes.group_k,
                                        .rows = cut.dy_rows,

@@ -203,7 +203,7 @@ void Search::try_box(FewWeightsCut cut, int64_t box_n, int64_t bands, int64_t co
        static_cast<double>(cut.block_k) * static_cast<double>(dy_plane));
   if (elements > 1 << 17) return;
   cut.box_n = static_cast<int>(box_n), cut.box_p = static_cast<int>(box_p);
-  cut.box_q = static_cast<int>(box_q), cut.pitch = static_cast<int>(pitch);
+  cut.box_q = static_cast<int>(box_q), cut.pitch = cut.dy_pitch = static_cast<int>(pitch);
   cut.x_rows = static_cast<int>(x_rows), cut.dy_rows = static_cast<int>(dy_rows);
   cut.x_plane = static_cast<int>(x_plane), cut.dy_plane = static_cast<int>(dy_plane);
   cut.image_steps = static_cast<int>(ceil_div(terms, few_weights_step));

@@ -3,11 +3,12 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "cuda_kernels/few_weights/few_weights.hpp"
 #include "cuda_kernels/fields/emulation/judged.hpp"
-#include "few_weights_run.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/validate.hpp"
 #include "support/host_tensor.hpp"
@@ -40,6 +41,9 @@ struct FewWeightsOptions {
   FewWeightsFault fault = FewWeightsFault::none;
 };
 
+/// Launches the kernels of a plan.
+using RunWeights = std::function<void(const plumb::cuda::WeightsCall&, FewWeightsFault)>;
+
 class FewWeightsCase {
  public:
   FewWeightsCase(const plumb::ConvProblem& problem, const FewWeightsOptions& options,
@@ -65,24 +69,23 @@ class FewWeightsCase {
 
   /// Runs the plan, and returns what is wrong with dw. Empty where nothing is. Sums of small
   /// integers are exact; others lie within the bound of the chain that the plan states.
-  std::string run(const FewWeightsPlan& plan) {
-    const std::vector<double> dw = launch(plan);
+  std::string run(const FewWeightsPlan& plan, const RunWeights& kernels) {
+    const std::vector<double> dw = launch(plan, kernels);
     // What is NaN is summed again, which would hide that a part read what nobody wrote.
     if (nan_in_parts_ && options_.values != Values::special && options_.values != Values::far_apart)
       return "a part is NaN";
     return judge(plan, dw);
   }
 
-  std::vector<double> launch(const FewWeightsPlan& plan) {
+  std::vector<double> launch(const FewWeightsPlan& plan, const RunWeights& kernels) {
     HostTensor dw = dw_;
     std::vector<float> parts(plan.sums(), NAN);
-    run_few_weights(plan,
-                    {.x = x_.view().data(),
-                     .dy = dy_.view().data(),
-                     .dw = dw.view().data(),
-                     .parts = parts.data(),
-                     .accumulate = options_.accumulate},
-                    options_.fault);
+    kernels({.x = x_.view().data(),
+             .dy = dy_.view().data(),
+             .dw = dw.view().data(),
+             .parts = parts.data(),
+             .accumulate = options_.accumulate},
+            options_.fault);
     REQUIRE(dw.surroundings_untouched());
     nan_in_parts_ = std::ranges::any_of(parts, [](float part) { return std::isnan(part); });
     return dw.values();

@@ -3,8 +3,9 @@
 // planted faults are found.
 #include <set>
 
+#include "cuda_kernels/few_weights/emulation/few_weights_case.hpp"
 #include "cuda_kernels/weights/emulation/weights_draw.hpp"
-#include "few_weights_case.hpp"
+#include "few_weights_run.hpp"
 #include "support/sanitized.hpp"
 
 using namespace plumb;
@@ -23,6 +24,12 @@ constexpr std::uint32_t every = plumb_test::is_sanitized ? 7 : 1;
 constexpr FewWeightsClass classes[] = {cuda::few_weights_fp16_class, cuda::few_weights_bf16_class,
                                        cuda::few_weights_fp16_scaled_class,
                                        cuda::few_weights_fp16x3_class};
+
+RunWeights kernels_of(const FewWeightsPlan& plan) {
+  return [&plan](const cuda::WeightsCall& call, FewWeightsFault fault) {
+    run_few_weights(plan, call, fault);
+  };
+}
 
 /// Draws problems from a seed.
 class Draw : public WeightsDrawing {
@@ -64,7 +71,7 @@ std::string run(const ConvProblem& problem, const FewWeightsClass& of,
           cut.warps_k, cut.box_n, cut.box_p, cut.box_q, cut.pitch, cut.units, cut.parts);
   std::string wrong;
   try {
-    wrong = FewWeightsCase(problem, options, seed).run(*planned);
+    wrong = FewWeightsCase(problem, options, seed).run(*planned, kernels_of(*planned));
   } catch (const std::exception& error) {
     wrong = error.what();
   }
@@ -146,7 +153,7 @@ TEST_CASE("few weights, emulated: two ranges are summed without the definition")
   const auto planned = plan_few_weights(problem, cuda::few_weights_fp16x3_class);
   REQUIRE(planned);
   FewWeightsCase two(problem, {.values = Values::ranges}, 3);
-  two.launch(*planned);
+  two.launch(*planned, kernels_of(*planned));
   CHECK_FALSE(two.nan_in_parts());
 }
 
@@ -154,8 +161,9 @@ TEST_CASE("few weights, emulated: the same bits whatever the strides of the tens
   for (const FewWeightsClass& of : classes) {
     ConvProblem problem = weights_problem("mb9ic3ih21oc8kh3ph1", of.stored);
     const auto bits = [&] {
+      const auto planned = plan_few_weights(problem, of);
       return FewWeightsCase(problem, {.values = Values::normal}, 5)
-          .launch(*plan_few_weights(problem, of));
+          .launch(*planned, kernels_of(*planned));
     };
     const std::vector<double> dense = bits();
     problem.x_strides = strides_in_order(problem.x_extents(), {0, 2, 3, 1}, 0);
@@ -195,7 +203,7 @@ TEST_CASE("few weights, emulated: damaged plans are found") {
   const auto planned = plan_few_weights(problem, cuda::few_weights_fp16x3_class, {.max_box = 8});
   REQUIRE(planned);
   const auto wrong = [&](const FewWeightsPlan& damaged) {
-    return FewWeightsCase(problem, {}, 3).run(damaged) != "";
+    return FewWeightsCase(problem, {}, 3).run(damaged, kernels_of(damaged)) != "";
   };
   REQUIRE_FALSE(wrong(*planned));
   FewWeightsPlan damaged = *planned;  // the last unit is lost
