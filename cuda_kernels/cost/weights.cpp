@@ -40,10 +40,13 @@ double weights_clocks(const WeightsWork& work, double unit_clocks, const Weights
 }
 
 double weights_seconds(const ConvProblem& problem, const DeviceInfo& device, double clocks,
-                       int real_bytes) {
+                       int real_bytes, double single_elements) {
+  const WeightsTable& costs = cost_tables().weights;
   const Machine machine(device);
-  double seconds = cost_tables().weights.measured * clocks * weights_units /
-                   (machine.units * machine.clock_hertz);
+  // The order of the sums is of the clocks that were counted; this is of the estimate alone.
+  clocks =
+      std::max(costs.measured * clocks, costs.single_element * single_elements / weights_units);
+  double seconds = clocks * weights_units / (machine.units * machine.clock_hertz);
   // The count of clocks is for doubles at half the rate of floats.
   if (real_bytes == 8 && machine.fp64_share > 0) seconds *= 0.5 / machine.fp64_share;
   seconds = std::max(seconds, machine.moving_seconds(problem.bytes()));

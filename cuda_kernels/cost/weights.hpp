@@ -32,8 +32,9 @@ struct WeightsShares {
 double unit_clocks(const WeightsWork& work);
 /// Returns the clocks from the first block to the last, and those of adding up the parts.
 double weights_clocks(const WeightsWork& work, double unit_clocks, const WeightsShares& shares);
-/// Returns the time of a problem that takes so many clocks on `weights_units` multiprocessors.
+/// Returns the time of a problem that takes so many clocks on `weights_units` multiprocessors, and
+/// copies so many elements one by one.
 double weights_seconds(const ConvProblem& problem, const DeviceInfo& device, double clocks,
-                       int real_bytes);
+                       int real_bytes, double single_elements = 0);
 
 }  // namespace plumb::cuda

@@ -14,6 +14,9 @@ struct WeightsTable {
   double bytes_clock = 18;   ///< fixed: bytes of memory in a clock of a multiprocessor
   double enough_warps = 10;  ///< fixed: guessed, of a multiprocessor, to hide latencies
   double ends = 6000;        ///< fixed: guessed, clocks of a block's first load and last sums
+  /// fixed: clocks of a multiprocessor for an element that is copied by itself, the geometric mean
+  /// over the nine problems of that record with 1x1 and odd rows of dy, from 0.86 to 2.2
+  double single_element = 1.37;
   /// fixed: the geometric mean over 128 problems on one H100, from 1.6 to 15
   /// (docs/results/2026-11-26-h100-weights.json)
   double measured = 3.3;

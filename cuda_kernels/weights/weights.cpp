@@ -62,7 +62,8 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   result.workspace_bytes = static_cast<std::size_t>(cut.parts) *
                            static_cast<std::size_t>(planned_weights->sizes.weights()) *
                            sizeof(Real);
-  result.estimate_seconds = weights_seconds(problem, device, cut.clocks, sizeof(Real));
+  result.estimate_seconds = weights_seconds(problem, device, cut.clocks, sizeof(Real),
+                                            single_elements(planned_weights->sizes, cut));
   if (problem.k == problem.groups && problem.c == problem.groups && problem.groups > 1)
     result.estimate_seconds *= depthwise_factor;
   result.kernel = planned(*planned_weights);

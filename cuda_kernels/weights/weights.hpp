@@ -100,6 +100,8 @@ struct WeightsCut {
 /// tile.
 std::optional<WeightsCut> cut_weights(const WeightsSizes& sizes, int real_bytes,
                                       const WeightsTile* tile = nullptr);
+/// Elements of all stages that are copied one by one: x, and dy where rows are of an odd number.
+double single_elements(const WeightsSizes& sizes, const WeightsCut& cut);
 /// The most additions on the way of a product to its sum.
 double weights_chain(const WeightsSizes& sizes, const WeightsCut& cut);
 

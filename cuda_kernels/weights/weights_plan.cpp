@@ -225,6 +225,13 @@ std::optional<WeightsCut> cut_weights(const WeightsSizes& sizes, int real_bytes,
   return search.best;
 }
 
+double single_elements(const WeightsSizes& sizes, const WeightsCut& cut) {
+  const int x = cut.x_elements(sizes.d.taps);
+  const int of_stage = sizes.w.outputs % 2 == 0 ? x : x + cut.block_k * cut.filter_pitch;
+  return static_cast<double>(cut.units) * static_cast<double>(cut.blocks_of_part(sizes.groups)) *
+         of_stage;
+}
+
 double weights_chain(const WeightsSizes& sizes, const WeightsCut& cut) {
   const auto up = [](double a, double b) { return std::ceil(a / b); };
   const double units = up(static_cast<double>(cut.units), static_cast<double>(cut.parts));
