@@ -66,9 +66,13 @@ function(plumb_emulated_program target cases)
   target_link_libraries(${target} PRIVATE plumb_planners plumb::plumb plumb_compiler Catch2::Catch2 plumb_fmt)
 endfunction()
 
-# plumb_emulated(<target> FOLDERS <folder>... KERNELS <source>... TESTS <source>...): both, and ctest's list of its tests.
+# plumb_emulated(<target> [WORDS <header>] FOLDERS <folder>... KERNELS <source>... TESTS <source>...): both, and ctest's
+# list of its tests. The header stands in front of kernels that have words for the device in them.
 function(plumb_emulated target)
-  cmake_parse_arguments(PARSE_ARGV 1 of "" "" "FOLDERS;KERNELS;TESTS")
+  cmake_parse_arguments(PARSE_ARGV 1 of "" "WORDS" "FOLDERS;KERNELS;TESTS")
+  if(of_WORDS)  # warnings of kernels are the matter of their own compiler, which also lets bits change their type
+    set_property(SOURCE ${of_KERNELS} APPEND PROPERTY COMPILE_OPTIONS -include ${of_WORDS} -w -O2 -fno-strict-aliasing)
+  endif()
   plumb_emulated_cases(${target}_cases FOLDERS ${of_FOLDERS} TESTS ${of_TESTS})
   plumb_emulated_program(${target} ${target}_cases ${of_KERNELS})
   if(PLUMB_SANITIZE)  # half the time of compiling a kernel is UndefinedBehaviorSanitizer's

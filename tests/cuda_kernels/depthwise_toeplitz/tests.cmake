@@ -4,10 +4,7 @@ set(depthwise_toeplitz ${CMAKE_CURRENT_LIST_DIR})
 set(halves ${depthwise_toeplitz}/../wide/emulation)
 if(PLUMB_EMULATION)
   set(emulation ${depthwise_toeplitz}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_depthwise_toeplitz.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${halves}/wide_words.hpp;-w;-O2;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_depthwise_toeplitz
+  plumb_emulated(plumb_emulated_depthwise_toeplitz WORDS ${halves}/wide_words.hpp
     FOLDERS ${emulation}/shadows ${depthwise_toeplitz}/../few_weights/emulation/shadows ${halves}/shadows ${emulation}
     KERNELS ${emulation}/kernels_depthwise_toeplitz.cpp TESTS ${emulation}/test_depthwise_toeplitz.cpp)
 endif()

@@ -3,10 +3,8 @@ set(few_weights ${CMAKE_CURRENT_LIST_DIR})
 set(halves ${few_weights}/../wide/emulation)
 if(PLUMB_EMULATION)
   set(emulation ${few_weights}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_few_weights.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${halves}/wide_words.hpp;-w;-O2;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_few_weights FOLDERS ${emulation}/shadows ${halves}/shadows ${emulation}
+  plumb_emulated(plumb_emulated_few_weights WORDS ${halves}/wide_words.hpp
+    FOLDERS ${emulation}/shadows ${halves}/shadows ${emulation}
     KERNELS ${emulation}/kernels_few_weights.cpp TESTS ${emulation}/test_few_weights.cpp)
 endif()
 if(PLUMB_HAVE_CUDA)

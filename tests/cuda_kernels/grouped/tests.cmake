@@ -4,10 +4,7 @@ set(grouped ${CMAKE_CURRENT_LIST_DIR})
 set(others ${grouped}/..)
 if(PLUMB_EMULATION)
   set(emulation ${grouped}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_grouped.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${others}/pointwise/emulation/pointwise_words.hpp;-w;-O1;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_grouped
+  plumb_emulated(plumb_emulated_grouped WORDS ${others}/pointwise/emulation/pointwise_words.hpp
     FOLDERS ${others}/depthwise_toeplitz/emulation/shadows ${others}/few_weights/emulation/shadows
             ${others}/wide/emulation/shadows ${emulation}
     KERNELS ${emulation}/kernels_grouped.cpp TESTS ${emulation}/test_emulated_grouped.cpp ${grouped}/test_grouped_plan.cpp)

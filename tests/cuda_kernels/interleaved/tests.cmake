@@ -1,10 +1,7 @@
 # The interleaved kernels on the host, with faults planted that their tests must find.
 if(PLUMB_EMULATION)
   set(interleaved ${CMAKE_CURRENT_LIST_DIR}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${interleaved}/kernels_interleaved.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${interleaved}/interleaved_words.hpp;-w;-O1;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_interleaved
+  plumb_emulated(plumb_emulated_interleaved WORDS ${interleaved}/interleaved_words.hpp
     FOLDERS ${interleaved}/shadows ${CMAKE_CURRENT_LIST_DIR}/../toeplitz/emulation/shadows
             ${CMAKE_CURRENT_LIST_DIR}/../wide/emulation/shadows ${interleaved}
     KERNELS ${interleaved}/kernels_interleaved.cpp TESTS ${interleaved}/test_emulated_interleaved.cpp)

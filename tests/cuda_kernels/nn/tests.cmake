@@ -2,10 +2,8 @@
 if(PLUMB_EMULATION)
   set(padding ${CMAKE_CURRENT_LIST_DIR}/emulation)
   set(halves ${CMAKE_CURRENT_LIST_DIR}/../wide/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${padding}/kernels_pad.cpp ${padding}/kernels_join.cpp ${padding}/kernels_sum.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${halves}/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_pad FOLDERS ${halves}/shadows ${padding}
+  plumb_emulated(plumb_emulated_pad WORDS ${halves}/wide_words.hpp
+    FOLDERS ${halves}/shadows ${padding}
     KERNELS ${padding}/kernels_pad.cpp ${padding}/kernels_join.cpp ${padding}/kernels_sum.cpp
     TESTS ${padding}/test_emulated_pad.cpp ${padding}/test_emulated_join.cpp ${padding}/test_emulated_sum.cpp)
 

@@ -5,10 +5,7 @@ set(few_weights ${octet_weights}/../few_weights)
 set(halves ${octet_weights}/../wide/emulation)
 if(PLUMB_EMULATION)
   set(emulation ${octet_weights}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_octet_weights.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${halves}/wide_words.hpp;-w;-O2;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_octet_weights
+  plumb_emulated(plumb_emulated_octet_weights WORDS ${halves}/wide_words.hpp
     FOLDERS ${emulation}/shadows ${few_weights}/emulation/shadows ${halves}/shadows ${emulation}
     KERNELS ${emulation}/kernels_octet_weights.cpp TESTS ${emulation}/test_octet_weights.cpp)
 endif()

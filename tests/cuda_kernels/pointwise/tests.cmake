@@ -3,10 +3,8 @@ set(pointwise ${CMAKE_CURRENT_LIST_DIR})
 set(halves ${pointwise}/../wide/emulation)
 if(PLUMB_EMULATION)
   set(emulation ${pointwise}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_pointwise.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${emulation}/pointwise_words.hpp;-w;-O1;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_pointwise FOLDERS ${emulation}/shadows ${halves}/shadows ${emulation}
+  plumb_emulated(plumb_emulated_pointwise WORDS ${emulation}/pointwise_words.hpp
+    FOLDERS ${emulation}/shadows ${halves}/shadows ${emulation}
     KERNELS ${emulation}/kernels_pointwise.cpp TESTS ${emulation}/test_emulated_pointwise.cpp ${pointwise}/test_pointwise_plan.cpp)
 
   # The named test must find that `was` is `is` in a source.

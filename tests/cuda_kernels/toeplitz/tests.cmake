@@ -10,10 +10,7 @@ endif()
 
 if(PLUMB_EMULATION)
   set(emulation ${toeplitz}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_toeplitz.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${emulation}/toeplitz_words.hpp;-w;-O2;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_toeplitz
+  plumb_emulated(plumb_emulated_toeplitz WORDS ${emulation}/toeplitz_words.hpp
     FOLDERS ${emulation}/shadows ${toeplitz}/../wide/emulation/shadows ${emulation}
     KERNELS ${emulation}/kernels_toeplitz.cpp TESTS ${emulation}/test_emulated_toeplitz.cpp)
 endif()

@@ -11,10 +11,8 @@ endif()
 
 if(PLUMB_EMULATION)
   set(emulation ${wide}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_wide.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${emulation}/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_wide FOLDERS ${emulation}/shadows ${emulation} KERNELS ${emulation}/kernels_wide.cpp
+  plumb_emulated(plumb_emulated_wide WORDS ${emulation}/wide_words.hpp
+    FOLDERS ${emulation}/shadows ${emulation} KERNELS ${emulation}/kernels_wide.cpp
                  TESTS ${emulation}/test_emulated.cpp)
 
   # The named test must find that `was` is `is` in a source.

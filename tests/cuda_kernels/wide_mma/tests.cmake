@@ -4,10 +4,7 @@ set(wide_mma ${CMAKE_CURRENT_LIST_DIR})
 set(others ${wide_mma}/..)
 if(PLUMB_EMULATION)
   set(emulation ${wide_mma}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_wide_mma.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${others}/wide/emulation/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_wide_mma
+  plumb_emulated(plumb_emulated_wide_mma WORDS ${others}/wide/emulation/wide_words.hpp
     FOLDERS ${others}/pointwise/emulation/shadows ${others}/few_weights/emulation/shadows
             ${others}/wide/emulation/shadows ${emulation}
     KERNELS ${emulation}/kernels_wide_mma.cpp TESTS ${emulation}/test_emulated_wide_mma.cpp ${wide_mma}/test_wide_mma_plan.cpp)

@@ -3,10 +3,8 @@ set(wide_patch ${CMAKE_CURRENT_LIST_DIR})
 set(wide ${wide_patch}/../wide)
 if(PLUMB_EMULATION)
   set(emulation ${wide_patch}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_patch.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${wide}/emulation/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_wide_patch FOLDERS ${wide}/emulation/shadows ${emulation} ${wide}/emulation
+  plumb_emulated(plumb_emulated_wide_patch WORDS ${wide}/emulation/wide_words.hpp
+    FOLDERS ${wide}/emulation/shadows ${emulation} ${wide}/emulation
     KERNELS ${emulation}/kernels_patch.cpp TESTS ${emulation}/test_emulated_patch.cpp ${wide_patch}/test_patch_plan.cpp)
 endif()
 

@@ -3,10 +3,8 @@ set(wide_weights ${CMAKE_CURRENT_LIST_DIR})
 set(wide ${wide_weights}/../wide)
 if(PLUMB_EMULATION)
   set(emulation ${wide_weights}/emulation)
-  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${emulation}/kernels_wide_weights.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${wide}/emulation/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
-  plumb_emulated(plumb_emulated_wide_weights FOLDERS ${wide}/emulation/shadows ${emulation} ${wide}/emulation
+  plumb_emulated(plumb_emulated_wide_weights WORDS ${wide}/emulation/wide_words.hpp
+    FOLDERS ${wide}/emulation/shadows ${emulation} ${wide}/emulation
     KERNELS ${emulation}/kernels_wide_weights.cpp
     TESTS ${emulation}/test_emulated_weights.cpp ${emulation}/test_weights_plan.cpp)
 endif()

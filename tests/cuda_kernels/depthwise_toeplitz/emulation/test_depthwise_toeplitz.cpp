@@ -150,6 +150,7 @@ TEST_CASE("depthwise toeplitz, emulated: random problems of every tile and layou
 }
 
 TEST_CASE("depthwise toeplitz, emulated: common layers") {
+  unsigned turn = 0;
   for (const bool channels_last : {false, true})
     for (const char* text :
          {"mb1ic16ih56oc16kh7ph3", "mb2ic8ih28oc8kh5ph2", "mb1ic8ih112oc8kh3ph1",
@@ -157,6 +158,7 @@ TEST_CASE("depthwise toeplitz, emulated: common layers") {
           "mb1ic8ih32oc8kh31ph15", "mb17ic8ih7oc8kh7ph3", "mb2ic9ih13oc9kh3dh1dw1ph2",
           "mb1ic24ih15iw33oc24kh5sh2ph2", "mb1ic2iw300oc2kw9pw4", "mb1ic8ih9iw400oc8kh3ph1"})
       for (const DType dtype : {DType::f16, DType::bf16}) {
+        if (is_left_out(turn++)) continue;
         run(problem_of(text, dtype, channels_last), {.bias = true}, 7);
         if (!is_sanitized) run(problem_of(text, dtype, channels_last), {.data = Data::normal}, 8);
       }

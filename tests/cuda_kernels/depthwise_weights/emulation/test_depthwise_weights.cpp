@@ -118,8 +118,9 @@ TEST_CASE("depthwise weights emulated: every form of both kernels") {
       for (const bool last : {false, true}) {
         if (!plumb::cuda::is_compiled(form, sum_bytes(dtype))) continue;
         const int rank = (form.rows == 1 ? 1 : 2) + turn++ % 2;
+        constexpr int wanted = plumb_test::is_sanitized ? 1 : 3;
         int ran = 0;
-        for (int tries = 0; tries < 20 && ran < 3; ++tries) {
+        for (int tries = 0; tries < 20 && ran < wanted; ++tries) {
           Draw draw(++seed);
           ConvProblem problem = draw.problem(rank, form.stride, last);
           problem.dtype = dtype;
@@ -128,7 +129,7 @@ TEST_CASE("depthwise weights emulated: every form of both kernels") {
                  planned->cut.form == form;
         }
         CAPTURE(form.rows, form.stride, rank, to_string(dtype), last);
-        CHECK(ran == 3);
+        CHECK(ran == wanted);
       }
 }
 
@@ -152,6 +153,7 @@ TEST_CASE("depthwise weights emulated: random problems, as they are planned") {
 }
 
 TEST_CASE("depthwise weights emulated: large filters, bands, strips, and many parts") {
+  unsigned turn = 0;
   for (const bool last : {false, true})
     for (const DType dtype : {DType::f32, DType::f64})
       for (const char* text :
@@ -160,6 +162,7 @@ TEST_CASE("depthwise weights emulated: large filters, bands, strips, and many pa
             "g5mb4ic5ih28oc5kh5sh2ph2", "g6mb2ic6ih33oc6kh3ph2dh1", "g4mb2ic4iw2000oc4kw9dw40",
             "g20mb9ic20iw300oc20kw4pw3", "g3mb2ic3id5ih12iw12oc3kd3kh3kw3pd1ph1pw1",
             "g35mb20ic35ih5oc35kh3ph1"}) {
+        if (plumb_test::is_left_out(turn++)) continue;
         const ConvProblem problem = depthwise_problem(text, dtype, last);
         CAPTURE(text);
         CHECK(run(problem, nullptr, {}, 7));

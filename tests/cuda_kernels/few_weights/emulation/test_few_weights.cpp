@@ -87,6 +87,7 @@ TEST_CASE("few weights, emulated: every tile of every arithmetic, rows of taps s
   for (const FewWeightsClass& of : classes)
     for (const FewWeightsTile& tile : few_weights_tiles)
       for (const int outer : {1, 2 + turn++ % 4}) {
+        if (plumb_test::is_left_out(turn, 3)) continue;
         bool ran = false;
         for (int tries = 0; tries < 100 && !ran; ++tries) {
           Draw draw(++seed);
@@ -115,6 +116,7 @@ TEST_CASE("few weights, emulated: random problems, as they are planned") {
 }
 
 TEST_CASE("few weights, emulated: cuts of dw, of rows and of images, and many parts") {
+  unsigned turn = 0;
   for (const FewWeightsClass& of : {cuda::few_weights_fp16_class, cuda::few_weights_fp16x3_class})
     for (const char* text :
          {"mb1ic1ih86oc4kh7", "mb1ic4ih40oc16kh7", "mb1ic2ih20iw150oc3kh3ph1", "mb20ic3ih9oc4kh3",
@@ -122,7 +124,7 @@ TEST_CASE("few weights, emulated: cuts of dw, of rows and of images, and many pa
           "mb1ic2id5ih6iw7oc2kd5kh5kw5pd2ph2pw2", "mb1ic1iw1500oc1kw129", "g4mb2ic8ih12oc8kh5ph2",
           "mb1ic3ih42oc16kh14sh14", "mb5ic5ih7oc5kh7", "mb1ic3ih23oc9kh7sh2ph3",
           "mb1ic3iw900oc2kw3dw99", "mb0ic3ih9oc4kh3"})
-      run(weights_problem(text, of.stored), of, {}, 7);
+      if (!plumb_test::is_left_out(turn++, 3)) run(weights_problem(text, of.stored), of, {}, 7);
 }
 
 TEST_CASE("few weights, emulated: sums lie within the bound of the chain that the plan states") {

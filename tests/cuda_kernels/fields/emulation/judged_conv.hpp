@@ -1,8 +1,10 @@
 // How the outputs of an emulated convolution are judged, and an x that is not aligned.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,22 @@ inline const void* shifted_copy(const HostTensor& tensor, std::vector<std::byte>
   const auto elements = static_cast<std::size_t>(element_count(tensor.extents()));
   std::memcpy(begin + element, tensor.view().data(), elements * element);
   return begin + element;
+}
+
+/// Calls convolve(x, y) with y in a copy and, if `shifted`, x one element behind an aligned
+/// address. Returns what was thrown, that memory beside y was written, or what judge(values of y)
+/// says.
+template <class Convolve, class Judge>
+std::string judged_outputs(const HostTensor& x, bool shifted, HostTensor y,
+                           const Convolve& convolve, const Judge& judge) {
+  std::vector<std::byte> memory;
+  try {
+    convolve(shifted ? shifted_copy(x, memory) : x.view().data(), y.view().data());
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  if (!y.surroundings_untouched()) return "wrote beside y";
+  return judge(y.values());
 }
 
 }  // namespace plumb_test::emulation

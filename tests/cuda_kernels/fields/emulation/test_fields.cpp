@@ -36,6 +36,7 @@ bool run(Draw& draw, const ConvProblem& problem, FieldKernel kernel, const Field
 
 TEST_CASE("fields emulated: every kernel takes every boundary in one to three dimensions") {
   std::uint32_t seed = 1000;
+  unsigned turn = 0;
   for (const FieldKernel kernel : kernels)
     for (int rank = 1; rank <= 3; ++rank)
       for (const Boundary boundary : boundaries)
@@ -44,6 +45,7 @@ TEST_CASE("fields emulated: every kernel takes every boundary in one to three di
           if (toeplitz && (dtype == DType::f32 || rank == 3)) continue;
           if (rank == 1 && kernel != FieldKernel::line && kernel != FieldKernel::tile && !toeplitz)
             continue;
+          if (is_left_out(turn++)) continue;
           bool ran = false;
           for (int tries = 0; tries < 100 && !ran; ++tries) {
             Draw draw(++seed);
@@ -67,6 +69,7 @@ TEST_CASE("fields emulated: every cut of the queue, with whole tiles and at the 
     for (const DType dtype : {DType::f32, DType::f64})
       for (int shape = 0; shape < 4; ++shape) {
         Draw draw(++seed);
+        if (is_left_out(seed)) continue;
         const bool deep =
             cut.kept_rows > 1 || (cut.kept_rows == 0 && cut.taps < 9 && shape % 2 == 1);
         ConvProblem p;
@@ -99,6 +102,7 @@ TEST_CASE("fields emulated: the queue's boxes, with every boundary around them")
     for (const int taps : {3, 5, 7, 9})
       for (int shape = 0; shape < 8; ++shape) {
         Draw draw(++seed);
+        if (is_left_out(seed)) continue;
         const bool deep = taps < 7 && shape % 2 == 1;
         ConvProblem p;
         p.dtype = draw.one_in(2) ? DType::f32 : DType::f64;
@@ -125,7 +129,7 @@ TEST_CASE("fields emulated: the queue's boxes, with every boundary around them")
         loaded += Barrier::boxes() > before;
       }
   // Others are tensors that do not begin at a multiple of 16 bytes.
-  CHECK(loaded > 100);
+  CHECK(loaded > (is_sanitized ? 20 : 100));
 }
 
 TEST_CASE("fields emulated: lines of several filters, some channels at a time") {
@@ -135,6 +139,7 @@ TEST_CASE("fields emulated: lines of several filters, some channels at a time") 
       for (int filters = 1; filters <= plumb::cuda::most_line_filters; ++filters)
         for (int shape = 0; shape < 3; ++shape) {
           Draw draw(++seed);
+          if (is_left_out(seed)) continue;
           ConvProblem p;
           p.dtype = dtype, p.boundary = boundary;
           p.n = draw.number(1, 3), p.c = draw.number(1, 6), p.k = filters + draw.number(0, 3);
@@ -158,6 +163,7 @@ TEST_CASE("fields emulated: the queue with some channels in a stage") {
       for (int channels = 1; channels <= 4; ++channels)
         for (int shape = 0; shape < 4; ++shape) {
           Draw draw(++seed);
+          if (is_left_out(seed, 11)) continue;
           ConvProblem p;
           p.dtype = dtype, p.boundary = boundary;
           p.n = draw.number(1, 2), p.c = channels * draw.number(1, 2), p.k = draw.number(1, 5);
@@ -175,7 +181,7 @@ TEST_CASE("fields emulated: the queue with some channels in a stage") {
           CHECK(wrong == "");
           loaded += Barrier::boxes() > before;
         }
-  CHECK(loaded > 40);
+  CHECK(loaded > (is_sanitized ? 3 : 40));
 }
 
 TEST_CASE("fields emulated: a tap in a padding of zeros is no term, were its weight infinite") {

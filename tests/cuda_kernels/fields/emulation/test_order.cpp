@@ -145,6 +145,7 @@ TEST_CASE("fields in order, emulated: every cut of the queue has the specified b
   for (const cuda::QueueCut& cut : cuda::queue_cuts)
     for (const Data data : all_data) {
       Draw draw(++seed);
+      if (plumb_test::is_left_out(seed)) continue;
       ConvProblem p;
       p.dtype = drawn_dtype(draw.one_in(2) ? DType::f32 : DType::f64);
       if (!is_compiled(cut, static_cast<int>(size_in_bytes(p.dtype)))) continue;

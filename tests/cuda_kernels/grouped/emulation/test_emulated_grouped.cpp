@@ -32,6 +32,7 @@ TEST_CASE("grouped, emulated: one image of every layout") {
 }
 
 TEST_CASE("grouped, emulated: channels and filters of a group from 1 to 64, equal and not") {
+  unsigned turn = 0;
   for (const DType stored : types)
     for (const Placing placing : placings)
       for (const char* text :
@@ -40,6 +41,7 @@ TEST_CASE("grouped, emulated: channels and filters of a group from 1 to 64, equa
             "mb2g5ic5ih6oc10kh3ph1", "mb2g6ic6ih6oc6kh3ph1", "mb2g3ic9ih6oc15kh3ph1",
             "mb2g4ic40ih6oc8kh3ph1", "mb2g4ic8ih6oc40kh3ph1", "mb1g2ic6ih5oc126kh3ph1",
             "mb1g7ic77ih5oc91kh3ph1", "mb1g3ic192ih4oc6kh3ph1", "mb1g2ic2ih4oc2kh3ph1"}) {
+        if (is_left_out(turn++, 7)) continue;
         CAPTURE(to_string(stored), static_cast<int>(placing), text);
         CHECK(GroupedEmulated(text, {.stored = stored, .x = placing, .y = placing, .bias = true})
                   .run() == "");
@@ -85,6 +87,7 @@ TEST_CASE("grouped, emulated: every way to read x and to write y") {
 }
 
 TEST_CASE("grouped, emulated: filters, strides, dilations and paddings of any size, one axis") {
+  unsigned turn = 0;
   for (const Placing placing : placings)
     for (const char* text :
          {"mb2g4ic32ih9iw11oc32kh1", "mb2g4ic32ih9iw11oc32kh1sh2", "mb2g8ic32ih12oc32kh3ph1sh2",
@@ -92,12 +95,14 @@ TEST_CASE("grouped, emulated: filters, strides, dilations and paddings of any si
           "mb2g4ic16ih12iw12oc16kh3ph4pw0sh2dh2", "mb1g4ic16ih20iw3oc16kh7kw2ph5pw1",
           "mb2g4ic32iw40oc32kw7pw3", "mb2g4ic32iw41oc32kw3pw1sw2", "mb1g2ic16ih1iw1oc16kh3ph1",
           "mb1g2ic16ih3iw3oc16kh1ph6", "mb3g4ic16ih5oc16kh3sh9", "mb1g4ic32ih30oc32kh11ph5"}) {
+      if (is_left_out(turn++)) continue;
       CAPTURE(static_cast<int>(placing), text);
       CHECK(GroupedEmulated(text, {.x = placing, .y = placing, .accumulate = true}).run() == "");
     }
 }
 
 TEST_CASE("grouped, emulated: every cut") {
+  unsigned turn = 0;
   for (const Placing placing : {Placing::channels_last, Placing::planes})
     for (const char* text : {"mb3g16ic64ih9iw10oc64kh3ph1", "mb3g4ic64ih9iw10oc64kh3ph1",
                              "mb3g2ic64ih9iw10oc64kh3ph1sh2", "mb3g6ic36ih9iw10oc48kh3ph1"})
@@ -110,6 +115,7 @@ TEST_CASE("grouped, emulated: every cut") {
               cuda::GroupedChoice{.rows = 4, .columns = 8},
               cuda::GroupedChoice{.rows = 1, .columns = 3}})
           for (const int warps : {1, 8}) {
+            if (is_left_out(turn++, 7)) continue;
             cuda::GroupedChoice choice = of;
             choice.strips = strips, choice.warps = warps, choice.blocks = warps == 1 ? 1 : 2;
             CAPTURE(static_cast<int>(placing), text, strips, of.images, of.rows, of.columns, warps);

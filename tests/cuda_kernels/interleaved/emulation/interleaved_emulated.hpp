@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_kernels/fields/emulation/conv_tensors.hpp"
 #include "cuda_kernels/fields/emulation/judged.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "interleaved_run.hpp"
@@ -41,17 +42,10 @@ class InterleavedEmulated {
       : options_(options),
         problem_(problem_of(text, options)),
         layout_(layout_of(problem_, options)),
-        random_(seed),
-        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
-        w_(problem_.dtype, problem_.w_extents()),
-        bias_(problem_.dtype, {problem_.k}),
-        y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
-    for (HostTensor* tensor : {&x_, &w_, &bias_})
-      tensor->fill([&] { return draw(random_, options.data); });
+        tensors_(problem_, options, seed) {
     if (options.between != 0) set_channels_apart();
-    if (options.infinite_channel >= 0) x_.set({0, options.infinite_channel, 3, 4}, INFINITY);
-    if (options.data == Data::infinite)
-      put(x_, random_, INFINITY), put(x_, random_, NAN), put(w_, random_, -INFINITY);
+    if (options.infinite_channel >= 0)
+      tensors_.x.set({0, options.infinite_channel, 3, 4}, INFINITY);
   }
 
   const plumb::cuda::InterleavedLayout& layout() const { return layout_; }
@@ -66,7 +60,7 @@ class InterleavedEmulated {
   /// Convolves, and returns what is wrong with y; empty where nothing is.
   std::string run() {
     if (tile().seconds == 0) return "no tile fits";
-    HostTensor y = y_;
+    HostTensor y = tensors_.y;
     // The kernel writes to memory that is aligned as it is told to be.
     const std::size_t element = plumb::size_in_bytes(problem_.dtype);
     std::vector<std::byte> memory(y.bytes().size() + 64, std::byte{0xff});
@@ -79,9 +73,9 @@ class InterleavedEmulated {
       stored_vectors_ = run_interleaved({.problem = problem_,
                                          .kind = options_.kind,
                                          .layout = layout_,
-                                         .x = x_.view().data(),
-                                         .w = w_.view().data(),
-                                         .bias = options_.bias ? bias_.view().data() : nullptr,
+                                         .x = tensors_.x.view().data(),
+                                         .w = tensors_.w.view().data(),
+                                         .bias = tensors_.bias_if(options_.bias),
                                          .y = to,
                                          .relu = options_.relu,
                                          .blocks = options_.blocks,
@@ -133,12 +127,13 @@ class InterleavedEmulated {
         tensor.set(at, std::ldexp(tensor.at(at), sign * apart));
       }
     };
-    scale(x_, 1), scale(w_, -1);
+    scale(tensors_.x, 1), scale(tensors_.w, -1);
   }
 
   std::string judge(const std::vector<double>& values) const {
-    const std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
-        problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView());
+    const std::vector<plumb::OracleTerm> terms =
+        plumb::conv_oracle(problem_, tensors_.x.view(), tensors_.w.view(),
+                           options_.bias ? tensors_.bias.view() : plumb::ConstTensorView());
     const plumb::Numerics numerics{
         .operand = options_.kind == InterleavedKind::bf16          ? plumb::Operand::bf16
                    : options_.kind == InterleavedKind::fp16_scaled ? plumb::Operand::fp16_scaled
@@ -160,8 +155,7 @@ class InterleavedEmulated {
   InterleavedOptions options_;
   plumb::ConvProblem problem_;
   plumb::cuda::InterleavedLayout layout_;
-  Random random_;
-  HostTensor x_, w_, bias_, y_;
+  ConvTensors tensors_;
   bool stored_vectors_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "interleaved_emulated.hpp"
+#include "support/sanitized.hpp"
 
 using namespace plumb_test;
 using namespace plumb_test::emulation;
@@ -117,6 +118,7 @@ TEST_CASE("interleaved, emulated: channels in chunks") {
     const char* text;
     int rows, columns, chunks;
   };
+  unsigned turn = 0;
   std::set<std::pair<int, bool>> met;  // passes of a tile, and whether filters stream
   for (const auto& [text, rows, columns, chunks] :
        {Case{"mb3ic11ih9iw10oc6kh3kw3ph1pw1", 2, 2, 2},
@@ -138,15 +140,17 @@ TEST_CASE("interleaved, emulated: channels in chunks") {
                                       .relu = chunks % 2 == 0,
                                       .blocks = chunks % 2 + 1,
                                       .units = kind == InterleavedKind::bf16 ? 132 : 1});
-      CHECK(conv.run() == "");
       met.emplace(conv.tile().passes(), conv.tile().streams());
+      if (!is_left_out(turn++, 3)) CHECK(conv.run() == "");
     }
   CHECK(met.size() == 3);  // filters of a tile of one pass do not stream
 }
 
 TEST_CASE("interleaved, emulated: chunks of filters innermost, and mirrored") {
+  unsigned turn = 0;
   for (const InterleavedKind kind : all_kinds)
     for (const Placing placing : {Placing::channels_last, Placing::mirrored}) {
+      if (is_left_out(turn++, 3)) continue;
       CAPTURE(static_cast<int>(kind), static_cast<int>(placing));
       InterleavedEmulated conv(
           "mb3ic20ih13iw15oc16kh3kw5ph1pw2",
@@ -157,10 +161,12 @@ TEST_CASE("interleaved, emulated: chunks of filters innermost, and mirrored") {
 }
 
 TEST_CASE("interleaved, emulated: chunks of other magnitudes, and what halves do not hold") {
+  unsigned turn = 0;
   for (const InterleavedKind kind : {InterleavedKind::fp16x3, InterleavedKind::fp16_scaled}) {
     // Exponents up to 16, 48 and 80 apart: beyond 64 a tile is summed by the definition.
     for (const int between : {4, 12, 20})
       for (const int chunks : {3, 5}) {
+        if (is_left_out(turn++)) continue;
         CAPTURE(static_cast<int>(kind), between, chunks);
         InterleavedEmulated conv("mb3ic5ih9iw12oc5kh4kw3ph3pw2", {.kind = kind,
                                                                   .x = Placing::planes,
@@ -177,6 +183,7 @@ TEST_CASE("interleaved, emulated: chunks of other magnitudes, and what halves do
   }
   for (const InterleavedKind kind : all_kinds)
     for (const Data data : {Data::normal, Data::far_apart, Data::infinite}) {
+      if (is_left_out(turn++)) continue;
       CAPTURE(static_cast<int>(kind), static_cast<int>(data));
       InterleavedEmulated conv("mb2ic10ih10iw14oc9kh3kw3ph2pw2", {.kind = kind,
                                                                   .x = Placing::planes,

@@ -86,6 +86,7 @@ std::string run(const char* text, const FewWeightsOptions& options, std::uint32_
 }  // namespace
 
 TEST_CASE("octet weights, emulated: every form, both kinds of steps") {
+  unsigned turn = 0;
   std::uint32_t seed = 500;
   for (const OctetForm& form : octet_forms) {
     std::set<bool> pairs;
@@ -97,7 +98,8 @@ TEST_CASE("octet weights, emulated: every form, both kinds of steps") {
       problem = check(problem);
       const auto planned =
           plan_octet_weights(problem, {.form = &form, .max_box = draw.number(1, 12)});
-      if (planned && pairs.insert(planned->cut.row_pairs).second)
+      if (planned && pairs.insert(planned->cut.row_pairs).second &&
+          !plumb_test::is_left_out(turn++, 3))
         run(problem, *planned, draw.options(), seed);
     }
     CAPTURE(form.filters, form.tiles);
@@ -118,6 +120,7 @@ TEST_CASE("octet weights, emulated: random problems, as they are planned") {
 }
 
 TEST_CASE("octet weights, emulated: cuts of dw, of rows and of images, and many parts") {
+  unsigned turn = 0;
   for (const char* text :
        {"mb1ic1ih40oc4kh7", "mb1ic4ih30oc16kh7", "mb1ic16ih18iw26oc48kh9ph6pw0",
         "mb2ic7ih18iw20oc35kh10ph2pw5", "mb1ic15ih30iw16oc49kh11ph7pw0", "mb1ic1ih23oc4kh17",
@@ -125,7 +128,7 @@ TEST_CASE("octet weights, emulated: cuts of dw, of rows and of images, and many 
         "mb1ic2id5ih6iw7oc2kd5kh5kw5pd2ph2pw2", "mb1ic1iw1500oc1kw129", "g4mb2ic8ih12oc8kh5ph2",
         "mb1ic3ih39oc16kh13sh13", "mb5ic5ih7oc5kh7", "mb1ic3ih23oc9kh7sh2ph3",
         "mb1ic3iw900oc2kw3dw99", "mb0ic3ih9oc4kh3", "mb2ic11ih9oc26kh6ph3pw0"})
-    run(text, {}, 7);
+    if (!plumb_test::is_left_out(turn++, 3)) run(text, {}, 7);
 }
 
 TEST_CASE("octet weights: taps are covered once each") {

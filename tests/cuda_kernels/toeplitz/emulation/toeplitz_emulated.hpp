@@ -2,17 +2,16 @@
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cuda_kernels/fields/emulation/conv_tensors.hpp"
 #include "cuda_kernels/fields/emulation/judged_conv.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
 #include "plumb/validate.hpp"
 #include "support/absent_device.hpp"
-#include "support/host_tensor.hpp"
 #include "toeplitz_run.hpp"
 
 namespace plumb_test::emulation {
@@ -44,40 +43,28 @@ class ToeplitzEmulated {
       : options_(options),
         problem_(problem_of(text, options)),
         plan_(plan_of(problem_, options)),
-        random_(seed),
-        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
-        w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
-        bias_(problem_.dtype, {problem_.k}),
-        y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
-    for (HostTensor* tensor : {&x_, &w_, &bias_})
-      tensor->fill([&] { return draw(random_, options.data); });
-    if (options.accumulate) y_.fill([&] { return draw(random_, options.data); });
-    if (options.data == Data::infinite)
-      put(x_, random_, INFINITY), put(x_, random_, NAN), put(w_, random_, -INFINITY);
-  }
+        tensors_(problem_, options, seed) {}
 
   const plumb::cuda::ToeplitzPlan& plan() const { return plan_; }
 
   /// Convolves, and returns what is wrong with y; empty where nothing is. Sums of integers are
   /// exact, those of other data within what the arithmetic is allowed.
   std::string run() {
-    HostTensor y = y_;
-    try {
-      run_toeplitz({.problem = problem_,
-                    .plan = plan_,
-                    .x = x_.view().data(),
-                    .w = w_.view().data(),
-                    .bias = options_.bias ? bias_.view().data() : nullptr,
-                    .y = y.view().data(),
-                    .relu = options_.relu,
-                    .accumulate = options_.accumulate,
-                    .blocks = options_.blocks,
-                    .fault = options_.fault});
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    if (!y.surroundings_untouched()) return "wrote beside y";
-    return judge(y.values());
+    return judged_outputs(
+        tensors_.x, false, tensors_.y,
+        [&](const void* x, void* y) {
+          run_toeplitz({.problem = problem_,
+                        .plan = plan_,
+                        .x = x,
+                        .w = tensors_.w.view().data(),
+                        .bias = tensors_.bias_if(options_.bias),
+                        .y = y,
+                        .relu = options_.relu,
+                        .accumulate = options_.accumulate,
+                        .blocks = options_.blocks,
+                        .fault = options_.fault});
+        },
+        [&](const std::vector<double>& values) { return judge(values); });
   }
 
  private:
@@ -102,14 +89,13 @@ class ToeplitzEmulated {
         .accumulator = plumb::Accumulator::tensor_core_fp32,
         .products = options_.products,
         .term_multiple = 16};
-    return first_wrong_output({problem_, x_, w_, bias_, y_}, options_, numerics, values);
+    return first_wrong_output(tensors_.judged(problem_), options_, numerics, values);
   }
 
   ToeplitzOptions options_;
   plumb::ConvProblem problem_;
   plumb::cuda::ToeplitzPlan plan_;
-  Random random_;
-  HostTensor x_, w_, bias_, y_;
+  ConvTensors tensors_;
 };
 
 }  // namespace plumb_test::emulation

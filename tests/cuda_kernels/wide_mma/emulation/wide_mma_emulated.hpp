@@ -2,15 +2,12 @@
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
-#include <cmath>
 #include <string>
 #include <vector>
 
-#include "cuda_kernels/fields/emulation/judged_conv.hpp"
 #include "cuda_kernels/wide/emulation/convolved.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "plumb/plumb.hpp"
-#include "plumb/problem_text.hpp"
 #include "plumb/validate.hpp"
 #include "support/absent_device.hpp"
 #include "support/host_tensor.hpp"
@@ -36,20 +33,9 @@ class WideMmaEmulated {
  public:
   WideMmaEmulated(const std::string& text, const WideMmaOptions& options, std::uint32_t seed = 1)
       : options_(options),
-        problem_(placed(plumb::parse_problem(text).problem, options)),
+        problem_(placed(text, options.of.stored, options)),
         plan_(problem_, options.of, ampere(), {.shape = options.shape, .splits = options.splits}),
-        random_(seed),
-        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
-        w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
-        bias_(problem_.dtype, {problem_.k}),
-        y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
-    for (HostTensor* tensor : {&x_, &w_, &bias_})
-      tensor->fill([&] { return draw(random_, options.data); });
-    if (options.accumulate) y_.fill([&] { return draw(random_, options.data); });
-    if (options.data == Data::infinite) {
-      put(x_, random_, INFINITY), put(x_, random_, NAN);
-      put(w_, random_, -INFINITY), put(w_, random_, NAN, true);
-    }
+        tensors_(problem_, options, seed) {
     if (options.images_at_once > 0) plan_.input.images = options.images_at_once;
   }
 
@@ -62,13 +48,13 @@ class WideMmaEmulated {
         !support)
       return support.sentence;
     return judged_outputs(
-        x_, options_.shifted, y_,
+        tensors_.x, options_.shifted, tensors_.y,
         [&](const void* x, void* y) {
           run_wide_mma({.problem = problem_,
                         .plan = plan_,
                         .x = x,
-                        .w = w_.view().data(),
-                        .bias = options_.bias ? bias_.view().data() : nullptr,
+                        .w = tensors_.w.view().data(),
+                        .bias = tensors_.bias_if(options_.bias),
                         .y = y,
                         .relu = options_.relu,
                         .accumulate = options_.accumulate,
@@ -78,34 +64,19 @@ class WideMmaEmulated {
   }
 
  private:
-  static plumb::ConvProblem placed(plumb::ConvProblem problem, const WideMmaOptions& options) {
-    problem.dtype = options.of.stored;
-    plumb::Extents x = problem.x_extents();
-    x[1] += options.gap;
-    problem.x_strides = strides_of(x, options.x);
-    problem.y_strides = strides_of(problem.y_extents(), options.y);
-    if (options.exchanged) {
-      problem.w_strides = plumb::dense_strides(problem.w_extents());
-      const std::int64_t taps = problem.w_strides[1];
-      problem.w_strides[0] = taps, problem.w_strides[1] = taps * problem.k;
-    }
-    return plumb::check(problem);
-  }
-
   std::string judge(const std::vector<double>& values) const {
     const bool doubles = options_.of.stored == plumb::DType::f64;
     const plumb::Numerics numerics{.operand = tensor_core_operand(options_.of.stored),
                                    .accumulator = doubles ? plumb::Accumulator::fp64_fma
                                                           : plumb::Accumulator::tensor_core_fp32,
                                    .term_multiple = 16};
-    return first_wrong_output({problem_, x_, w_, bias_, y_}, options_, numerics, values);
+    return first_wrong_output(tensors_.judged(problem_), options_, numerics, values);
   }
 
   WideMmaOptions options_;
   plumb::ConvProblem problem_;
   plumb::cuda::WideMmaPlan plan_;
-  Random random_;
-  HostTensor x_, w_, bias_, y_;
+  ConvTensors tensors_;
 };
 
 }  // namespace plumb_test::emulation

@@ -2,17 +2,13 @@
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
-#include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "cuda_kernels/fields/emulation/judged_conv.hpp"
 #include "cuda_kernels/wide/emulation/convolved.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "patch_run.hpp"
 #include "plumb/plumb.hpp"
-#include "plumb/problem_text.hpp"
 #include "plumb/validate.hpp"
 #include "support/absent_device.hpp"
 #include "support/host_tensor.hpp"
@@ -43,18 +39,9 @@ class PatchEmulated {
       : PatchEmulated(plumb::parse_problem(text).problem, options, seed) {}
   PatchEmulated(const plumb::ConvProblem& problem, const PatchOptions& options, std::uint32_t seed)
       : options_(options),
-        problem_(placed(problem, options)),
+        problem_(placed(problem, options.of.stored, options)),
         plan_(problem_, options.of, small_hopper(), options.choice),
-        random_(seed),
-        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
-        w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
-        bias_(problem_.dtype, {problem_.k}),
-        y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
-    for (HostTensor* tensor : {&x_, &w_, &bias_})
-      tensor->fill([&] { return draw(random_, options.data); });
-    if (options.accumulate) y_.fill([&] { return draw(random_, options.data); });
-    if (options.data == Data::infinite)
-      put(x_, random_, INFINITY), put(x_, random_, NAN), put(w_, random_, -INFINITY);
+        tensors_(problem_, options, seed) {
     if (options.images_at_once > 0) plan_.input.images = options.images_at_once;
   }
 
@@ -69,13 +56,13 @@ class PatchEmulated {
       return support.sentence;
     if (plan_.tiles.kernel < 0) return "no tiles";
     return judged_outputs(
-        x_, options_.shifted, y_,
+        tensors_.x, options_.shifted, tensors_.y,
         [&](const void* x, void* y) {
           run_patch({.problem = problem_,
                      .plan = plan_,
                      .x = x,
-                     .w = w_.view().data(),
-                     .bias = options_.bias ? bias_.view().data() : nullptr,
+                     .w = tensors_.w.view().data(),
+                     .bias = tensors_.bias_if(options_.bias),
                      .y = y,
                      .relu = options_.relu,
                      .accumulate = options_.accumulate,
@@ -85,25 +72,17 @@ class PatchEmulated {
   }
 
  private:
-  static plumb::ConvProblem placed(plumb::ConvProblem problem, const PatchOptions& options) {
-    problem.dtype = options.of.stored;
-    problem.x_strides = strides_of(problem.x_extents(), options.x);
-    problem.y_strides = strides_of(problem.y_extents(), options.y);
-    return plumb::check(problem);
-  }
-
   std::string judge(const std::vector<double>& values) const {
     const plumb::Numerics numerics{.operand = tensor_core_operand(options_.of.stored),
                                    .accumulator = plumb::Accumulator::tensor_core_fp32,
                                    .term_multiple = 16};
-    return first_wrong_output({problem_, x_, w_, bias_, y_}, options_, numerics, values);
+    return first_wrong_output(tensors_.judged(problem_), options_, numerics, values);
   }
 
   PatchOptions options_;
   plumb::ConvProblem problem_;
   plumb::cuda::PatchPlan plan_;
-  Random random_;
-  HostTensor x_, w_, bias_, y_;
+  ConvTensors tensors_;
 };
 
 }  // namespace plumb_test::emulation

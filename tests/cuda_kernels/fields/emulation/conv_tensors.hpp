@@ -1,0 +1,57 @@
+// The tensors of an emulated convolution.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "cuda_kernels/fields/emulation/judged.hpp"
+#include "cuda_kernels/fields/emulation/judged_conv.hpp"
+#include "plumb/plumb.hpp"
+#include "support/host_tensor.hpp"
+
+namespace plumb_test::emulation {
+
+/// The tensors of a convolution, filled as the options say.
+struct ConvTensors {
+  Random random;
+  HostTensor x, w, bias, y;
+
+  template <class Options>
+  ConvTensors(const plumb::ConvProblem& problem, const Options& options, std::uint32_t seed)
+      : random(seed),
+        x(problem.dtype, problem.x_extents(), problem.x_strides),
+        w(problem.dtype, problem.w_extents(), problem.w_strides),
+        bias(problem.dtype, {problem.k}),
+        y(problem.dtype, problem.y_extents(), problem.y_strides) {
+    // Filters first, so that they do not depend on N.
+    for (HostTensor* tensor : {&w, &x, &bias})
+      tensor->fill([&] { return draw(random, options.data); });
+    if constexpr (requires { options.accumulate; })
+      if (options.accumulate) y.fill([&] { return draw(random, options.data); });
+    put_extremes(options.data);
+  }
+
+  const void* bias_if(bool has_one) const { return has_one ? bias.view().data() : nullptr; }
+  JudgedConv judged(const plumb::ConvProblem& problem) const { return {problem, x, w, bias, y}; }
+
+ private:
+  void put_extremes(Data data) {
+    if (data == Data::infinite) {
+      put(x, random, INFINITY), put(x, random, NAN);
+      put(w, random, -INFINITY), put(w, random, NAN, true);
+    }
+    if (data == Data::large_products) {
+      constexpr double rounds_up = 0x1p64 * (1 - 0x1p-13);
+      for (HostTensor* tensor : {&x, &w}) {
+        plumb::Dims first = tensor->extents();
+        for (int i = 0; i < first.rank(); ++i) first[i] = 0;
+        tensor->set(first, rounds_up);
+      }
+    }
+    if (data == Data::largest)
+      for (const double sign : {1, -1}) put(x, random, sign * std::numeric_limits<float>::max());
+  }
+};
+
+}  // namespace plumb_test::emulation
