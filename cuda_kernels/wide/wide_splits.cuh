@@ -52,15 +52,17 @@ class WideEightSums {
   }
   __device__ Sum of(int j) const { return sums_[j]; }
   __device__ static bool is_wrong(Sum sum) { return is_doubtful<typename Params::Arithmetic>(sum); }
-  __device__ void write() {
+  /// Writes all that is not to be summed anew, and returns a bit for each that is.
+  __device__ unsigned write() {
     bool wrong = false;
 #pragma unroll
     for (const Sum sum : sums_) wrong = wrong || is_wrong(sum);
-    if (params_.access == WideAccess::filters && !(params_.repairs && wrong))
-      write_vectors();
-    else
-      write_elements();
+    if (params_.access != WideAccess::filters || (params_.repairs && wrong))
+      return write_elements();
+    write_vectors();
+    return 0;
   }
+  __device__ int first_filter() const { return k_; }
 
  private:
   __device__ void write_vectors() {
@@ -85,15 +87,19 @@ class WideEightSums {
       vector.store(y_ + k_ + first);
     }
   }
-  __device__ void write_elements() {
+  __device__ unsigned write_elements() {
+    unsigned left_out = 0;
 #pragma unroll 1
     for (int j = 0; j < min(8, params_.groups.filters - of_group_); ++j) {
-      Sum sum = sums_[0];
+      const Sum sum = sums_[0];
 #pragma unroll
       for (int i = 0; i < 7; ++i) sums_[i] = sums_[i + 1];
-      if (params_.repairs && is_wrong(sum)) sum = wide_sum(params_, pixel_, k_ + j);
-      params_.epilogue.store(y_[(k_ + j) * params_.y_k], sum, k_ + j);
+      if (params_.repairs && is_wrong(sum))
+        left_out |= 1u << j;
+      else
+        params_.epilogue.store(y_[(k_ + j) * params_.y_k], sum, k_ + j);
     }
+    return left_out;
   }
 
   const Params& params_;
@@ -102,6 +108,29 @@ class WideEightSums {
   Stored* y_;
   Sum sums_[8] = {};
 };
+
+/// Sums anew what lanes of a warp have left out, of which `left_out` has a bit: outputs of filters
+/// from k on or, of planes, of pixels from `number` on. All lanes call it, and share the terms.
+template <class Params>
+__device__ void repair_left_out(const Params& params, unsigned left_out, int number, int k,
+                                bool planes) {
+  constexpr unsigned all = 0xffffffff;
+  if (!__any_sync(all, left_out != 0)) return;
+#pragma unroll 1
+  for (int owner = 0; owner < 32; ++owner) {
+    const int first = __shfl_sync(all, number, owner), filter = __shfl_sync(all, k, owner);
+    unsigned bits = __shfl_sync(all, left_out, owner);
+#pragma unroll 1
+    for (int i = 0; bits != 0; ++i, bits >>= 1) {
+      if (bits % 2 == 0) continue;
+      const WidePixel pixel = params.pixel(planes ? first + i : first);
+      const int of_all = planes ? filter : filter + i;
+      const auto sum = wide_sum_of_warp(params, pixel, of_all);
+      if (threadIdx.x % 32 == 0)
+        params.epilogue.store(params.y[params.y_of(pixel) + of_all * params.y_k], sum, of_all);
+    }
+  }
+}
 
 /// Sums of eight filters and 32 pixels, that a warp hands from lane to lane: a lane that has eight
 /// filters of a pixel becomes one that has neighbouring pixels of a filter.
@@ -112,11 +141,12 @@ struct WidePlaneSums {
   Sum of[8][pitch];
 };
 
-/// Writes neighbouring pixels of a filter, `bytes` of y. `from` has their sums.
+/// Writes neighbouring pixels of a filter, `bytes` of y. `from` has their sums. Returns a bit for
+/// each that is left out, to be summed anew.
 template <int bytes, class Params>
-__device__ void write_plane_vector(const Params& params,
-                                   const ComputeType<typename Params::Stored>* from, int number,
-                                   int k) {
+__device__ unsigned write_plane_vector(const Params& params,
+                                       const ComputeType<typename Params::Stored>* from, int number,
+                                       int k) {
   using Stored = typename Params::Stored;
   using Sum = ComputeType<Stored>;
   constexpr int count = bytes / static_cast<int>(sizeof(Stored));
@@ -126,14 +156,16 @@ __device__ void write_plane_vector(const Params& params,
 #pragma unroll
   for (int i = 0; i < count; ++i) wrong = wrong || is_wrong(from[i]);
   if (count == 1 || (params.repairs && wrong)) {
+    unsigned left_out = 0;
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
-      const WidePixel pixel = params.pixel(number + i);
-      Sum sum = from[i];
-      if (params.repairs && is_wrong(sum)) sum = wide_sum(params, pixel, k);
-      epilogue.store(params.y[params.y_of(pixel) + k * params.y_k], sum, k);
+      const Sum sum = from[i];
+      if (params.repairs && is_wrong(sum))
+        left_out |= 1u << i;
+      else
+        epilogue.store(params.y[params.y_of(params.pixel(number + i)) + k * params.y_k], sum, k);
     }
-    return;
+    return left_out;
   }
   if constexpr (count > 1) {
     using Vector = WideVector<Stored, bytes>;
@@ -153,6 +185,7 @@ __device__ void write_plane_vector(const Params& params,
     }
     vector.store(y);
   }
+  return 0;
 }
 
 /// Adds and writes a warp's sums where y has planes: eight filters of 32 pixels.
@@ -173,9 +206,11 @@ __device__ void write_plane_sums(const Params& params,
 #pragma unroll(count == 1 ? 1 : 8 / count)
   for (int i = 0; i < 8 / count; ++i) {
     const int j = (lane + 32 * i) / of_filter, pixel = (lane + 32 * i) % of_filter * count;
-    if (of_group + j < params.groups.filters && first + pixel < params.pixels)
-      write_plane_vector<bytes>(params, staged.of[j] + pixel, first + pixel,
-                                group * params.groups.filters + of_group + j);
+    const int number = first + pixel, k = group * params.groups.filters + of_group + j;
+    unsigned left_out = 0;
+    if (of_group + j < params.groups.filters && number < params.pixels)
+      left_out = write_plane_vector<bytes>(params, staged.of[j] + pixel, number, k);
+    if (params.repairs) repair_left_out(params, left_out, number, k, true);
   }
   __syncwarp();
 }
@@ -193,10 +228,17 @@ __global__ void __launch_bounds__(wide_summing_threads)
   const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x),
             blocks = static_cast<int>(gridDim.x);
   if (!params.has_planes()) {
-    for (int i = block * wide_summing_threads + thread; i < works;
-         i += blocks * wide_summing_threads) {
-      const auto [number, vector] = fastest.divide(i);
-      WideEightSums<WideParams<Arithmetic>>(params, number, 8 * vector, splits).write();
+    const int lane = thread % 32;
+    for (int first = block * wide_summing_threads + thread - lane; first < works;
+         first += blocks * wide_summing_threads) {
+      unsigned left_out = 0;
+      int number = 0, k = 0;
+      if (first + lane < works) {
+        const auto [pixel, vector] = fastest.divide(first + lane);
+        WideEightSums<WideParams<Arithmetic>> sums(params, pixel, 8 * vector, splits);
+        left_out = sums.write(), number = pixel, k = sums.first_filter();
+      }
+      if (params.repairs) repair_left_out(params, left_out, number, k, false);
     }
     return;
   }
