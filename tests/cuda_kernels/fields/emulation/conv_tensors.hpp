@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "cuda_kernels/fields/emulation/judged.hpp"
 #include "cuda_kernels/fields/emulation/judged_conv.hpp"
@@ -33,7 +35,26 @@ struct ConvTensors {
   }
 
   const void* bias_if(bool has_one) const { return has_one ? bias.view().data() : nullptr; }
-  JudgedConv judged(const plumb::ConvProblem& problem) const { return {problem, x, w, bias, y}; }
+
+  /// Has launch() do what `run` and the options say with these tensors, and returns what is wrong
+  /// with y: sums of integers are exact, those of other data within `share` of the numerics' bound.
+  template <class Run, class Options>
+  std::string convolve(Run run, const Options& options, void (*launch)(const Run&),
+                       const plumb::Numerics& numerics, double share = 1) const {
+    run.w = w.view().data(), run.bias = bias_if(options.bias);
+    run.relu = options.relu, run.accumulate = options.accumulate;
+    bool shifted = false;
+    if constexpr (requires { options.shifted; }) shifted = options.shifted;
+    return judged_outputs(
+        x, shifted, y,
+        [&](const void* of_x, void* of_y) {
+          run.x = of_x, run.y = of_y;
+          launch(run);
+        },
+        [&](const std::vector<double>& values) {
+          return first_wrong_output({run.problem, x, w, bias, y}, options, numerics, values, share);
+        });
+  }
 
  private:
   void put_extremes(Data data) {

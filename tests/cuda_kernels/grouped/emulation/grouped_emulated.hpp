@@ -11,7 +11,6 @@
 #include "plumb/plumb.hpp"
 #include "plumb/validate.hpp"
 #include "support/absent_device.hpp"
-#include "support/host_tensor.hpp"
 
 namespace plumb_test::emulation {
 
@@ -53,28 +52,16 @@ class GroupedEmulated {
             plumb::cuda::supports_grouped(problem_, options_.stored, two_units());
         !support)
       return support.sentence;
-    return judged_outputs(
-        tensors_.x, options_.shifted, tensors_.y,
-        [&](const void* x, void* y) {
-          run_grouped({.problem = problem_,
-                       .plan = plan_,
-                       .x = x,
-                       .w = tensors_.w.view().data(),
-                       .bias = tensors_.bias_if(options_.bias),
-                       .y = y,
-                       .relu = options_.relu,
-                       .accumulate = options_.accumulate,
-                       .fault = options_.fault});
-        },
-        [&](const std::vector<double>& values) { return judge(values); });
+    return tensors_.convolve(
+        GroupedRun{.problem = problem_, .plan = plan_, .fault = options_.fault}, options_,
+        run_grouped, numerics());
   }
 
  private:
-  std::string judge(const std::vector<double>& values) const {
-    const plumb::Numerics numerics{.operand = tensor_core_operand(options_.stored),
-                                   .accumulator = plumb::Accumulator::tensor_core_fp32,
-                                   .chain = plumb::cuda::grouped_chain};
-    return first_wrong_output(tensors_.judged(problem_), options_, numerics, values);
+  plumb::Numerics numerics() const {
+    return {.operand = tensor_core_operand(options_.stored),
+            .accumulator = plumb::Accumulator::tensor_core_fp32,
+            .chain = plumb::cuda::grouped_chain};
   }
 
   GroupedOptions options_;

@@ -11,7 +11,6 @@
 #include "plumb/validate.hpp"
 #include "pointwise_run.hpp"
 #include "support/absent_device.hpp"
-#include "support/host_tensor.hpp"
 
 namespace plumb_test::emulation {
 
@@ -68,30 +67,17 @@ class PointwiseEmulated {
             plumb::cuda::supports_pointwise(problem_, options_.of, small_gpu());
         !support)
       return support.sentence;
-    return judged_outputs(
-        tensors_.x, options_.shifted, tensors_.y,
-        [&](const void* x, void* y) {
-          run_pointwise({.problem = problem_,
-                         .plan = plan_,
-                         .x = x,
-                         .w = tensors_.w.view().data(),
-                         .bias = tensors_.bias_if(options_.bias),
-                         .y = y,
-                         .relu = options_.relu,
-                         .accumulate = options_.accumulate,
-                         .fault = options_.fault});
-        },
-        [&](const std::vector<double>& values) { return judge(values); });
+    return tensors_.convolve(
+        PointwiseRun{.problem = problem_, .plan = plan_, .fault = options_.fault}, options_,
+        run_pointwise, numerics(), options_.share);
   }
 
  private:
-  std::string judge(const std::vector<double>& values) const {
-    const plumb::Numerics numerics{.operand = tensor_core_operand(options_.of.stored),
-                                   .accumulator = plumb::Accumulator::tensor_core_fp32,
-                                   .products = options_.of.products,
-                                   .term_multiple = 16};
-    return first_wrong_output(tensors_.judged(problem_), options_, numerics, values,
-                              options_.share);
+  plumb::Numerics numerics() const {
+    return {.operand = tensor_core_operand(options_.of.stored),
+            .accumulator = plumb::Accumulator::tensor_core_fp32,
+            .products = options_.of.products,
+            .term_multiple = 16};
   }
 
   PointwiseOptions options_;

@@ -4,10 +4,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "cuda_kernels/fields/emulation/conv_tensors.hpp"
-#include "cuda_kernels/fields/emulation/judged_conv.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
 #include "plumb/validate.hpp"
@@ -50,21 +48,10 @@ class ToeplitzEmulated {
   /// Convolves, and returns what is wrong with y; empty where nothing is. Sums of integers are
   /// exact, those of other data within what the arithmetic is allowed.
   std::string run() {
-    return judged_outputs(
-        tensors_.x, false, tensors_.y,
-        [&](const void* x, void* y) {
-          run_toeplitz({.problem = problem_,
-                        .plan = plan_,
-                        .x = x,
-                        .w = tensors_.w.view().data(),
-                        .bias = tensors_.bias_if(options_.bias),
-                        .y = y,
-                        .relu = options_.relu,
-                        .accumulate = options_.accumulate,
-                        .blocks = options_.blocks,
-                        .fault = options_.fault});
-        },
-        [&](const std::vector<double>& values) { return judge(values); });
+    return tensors_.convolve(
+        ToeplitzRun{
+            .problem = problem_, .plan = plan_, .blocks = options_.blocks, .fault = options_.fault},
+        options_, run_toeplitz, numerics());
   }
 
  private:
@@ -83,13 +70,11 @@ class ToeplitzEmulated {
     return *plan;
   }
 
-  std::string judge(const std::vector<double>& values) const {
-    const plumb::Numerics numerics{
-        .operand = options_.products == 3 ? plumb::Operand::fp16 : plumb::Operand::fp16_scaled,
-        .accumulator = plumb::Accumulator::tensor_core_fp32,
-        .products = options_.products,
-        .term_multiple = 16};
-    return first_wrong_output(tensors_.judged(problem_), options_, numerics, values);
+  plumb::Numerics numerics() const {
+    return {.operand = options_.products == 3 ? plumb::Operand::fp16 : plumb::Operand::fp16_scaled,
+            .accumulator = plumb::Accumulator::tensor_core_fp32,
+            .products = options_.products,
+            .term_multiple = 16};
   }
 
   ToeplitzOptions options_;

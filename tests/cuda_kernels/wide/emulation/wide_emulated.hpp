@@ -3,7 +3,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>
-#include <vector>
 
 #include "cuda_kernels/wide/emulation/convolved.hpp"
 #include "placing.hpp"
@@ -44,36 +43,26 @@ class WideEmulated {
   const HostTensor& x() const { return tensors_.x; }
   const HostTensor& w() const { return tensors_.w; }
 
-  WideRun run_of(void* y, const void* x) const {
+  /// Convolves, and returns what is wrong with y; empty where nothing is. Sums of integers are
+  /// exact, those of other data within `share` of what the arithmetic is allowed.
+  std::string run(double share = 1) {
+    return tensors_.convolve(run_of(), options_, run_wide, numerics(), share);
+  }
+  WideRun run_of(const void* x = nullptr) const {
     return {.problem = problem_,
             .plan = plan_,
             .x = x,
             .w = tensors_.w.view().data(),
-            .bias = tensors_.bias_if(options_.bias),
-            .y = y,
-            .relu = options_.relu,
-            .accumulate = options_.accumulate,
             .fault = options_.fault};
   }
 
-  /// Convolves, and returns what is wrong with y; empty where nothing is. Sums of integers are
-  /// exact, those of other data within `share` of what the arithmetic is allowed.
-  std::string run(double share = 1) {
-    return judged_outputs(
-        tensors_.x, options_.shifted, tensors_.y,
-        [&](const void* x, void* y) { run_wide(run_of(y, x)); },
-        [&](const std::vector<double>& values) { return judge(values, share); });
-  }
-
  private:
-  std::string judge(const std::vector<double>& values, double share) const {
-    const plumb::Numerics numerics{.operand = options_.of.splits_in_memory()
-                                                  ? plumb::Operand::fp16
-                                                  : tensor_core_operand(options_.of.stored),
-                                   .accumulator = plumb::Accumulator::tensor_core_fp32,
-                                   .products = options_.of.products,
-                                   .term_multiple = 16};
-    return first_wrong_output(tensors_.judged(problem_), options_, numerics, values, share);
+  plumb::Numerics numerics() const {
+    return {.operand = options_.of.splits_in_memory() ? plumb::Operand::fp16
+                                                      : tensor_core_operand(options_.of.stored),
+            .accumulator = plumb::Accumulator::tensor_core_fp32,
+            .products = options_.of.products,
+            .term_multiple = 16};
   }
 
   WideOptions options_;

@@ -3,14 +3,12 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>
-#include <vector>
 
 #include "cuda_kernels/wide/emulation/convolved.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/validate.hpp"
 #include "support/absent_device.hpp"
-#include "support/host_tensor.hpp"
 #include "wide_mma_run.hpp"
 
 namespace plumb_test::emulation {
@@ -47,30 +45,18 @@ class WideMmaEmulated {
     if (plumb::Support support = plumb::cuda::supports_wide_mma(problem_, options_.of, ampere());
         !support)
       return support.sentence;
-    return judged_outputs(
-        tensors_.x, options_.shifted, tensors_.y,
-        [&](const void* x, void* y) {
-          run_wide_mma({.problem = problem_,
-                        .plan = plan_,
-                        .x = x,
-                        .w = tensors_.w.view().data(),
-                        .bias = tensors_.bias_if(options_.bias),
-                        .y = y,
-                        .relu = options_.relu,
-                        .accumulate = options_.accumulate,
-                        .fault = options_.fault});
-        },
-        [&](const std::vector<double>& values) { return judge(values); });
+    return tensors_.convolve(
+        WideMmaRun{.problem = problem_, .plan = plan_, .fault = options_.fault}, options_,
+        run_wide_mma, numerics());
   }
 
  private:
-  std::string judge(const std::vector<double>& values) const {
+  plumb::Numerics numerics() const {
     const bool doubles = options_.of.stored == plumb::DType::f64;
-    const plumb::Numerics numerics{.operand = tensor_core_operand(options_.of.stored),
-                                   .accumulator = doubles ? plumb::Accumulator::fp64_fma
-                                                          : plumb::Accumulator::tensor_core_fp32,
-                                   .term_multiple = 16};
-    return first_wrong_output(tensors_.judged(problem_), options_, numerics, values);
+    return {.operand = tensor_core_operand(options_.of.stored),
+            .accumulator =
+                doubles ? plumb::Accumulator::fp64_fma : plumb::Accumulator::tensor_core_fp32,
+            .term_multiple = 16};
   }
 
   WideMmaOptions options_;

@@ -3,7 +3,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>
-#include <vector>
 
 #include "cuda_kernels/wide/emulation/convolved.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
@@ -11,7 +10,6 @@
 #include "plumb/plumb.hpp"
 #include "plumb/validate.hpp"
 #include "support/absent_device.hpp"
-#include "support/host_tensor.hpp"
 
 namespace plumb_test::emulation {
 
@@ -55,28 +53,15 @@ class PatchEmulated {
         !support)
       return support.sentence;
     if (plan_.tiles.kernel < 0) return "no tiles";
-    return judged_outputs(
-        tensors_.x, options_.shifted, tensors_.y,
-        [&](const void* x, void* y) {
-          run_patch({.problem = problem_,
-                     .plan = plan_,
-                     .x = x,
-                     .w = tensors_.w.view().data(),
-                     .bias = tensors_.bias_if(options_.bias),
-                     .y = y,
-                     .relu = options_.relu,
-                     .accumulate = options_.accumulate,
-                     .fault = options_.fault});
-        },
-        [&](const std::vector<double>& values) { return judge(values); });
+    return tensors_.convolve(PatchRun{.problem = problem_, .plan = plan_, .fault = options_.fault},
+                             options_, run_patch, numerics());
   }
 
  private:
-  std::string judge(const std::vector<double>& values) const {
-    const plumb::Numerics numerics{.operand = tensor_core_operand(options_.of.stored),
-                                   .accumulator = plumb::Accumulator::tensor_core_fp32,
-                                   .term_multiple = 16};
-    return first_wrong_output(tensors_.judged(problem_), options_, numerics, values);
+  plumb::Numerics numerics() const {
+    return {.operand = tensor_core_operand(options_.of.stored),
+            .accumulator = plumb::Accumulator::tensor_core_fp32,
+            .term_multiple = 16};
   }
 
   PatchOptions options_;
