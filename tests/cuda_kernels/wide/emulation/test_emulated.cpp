@@ -198,6 +198,7 @@ TEST_CASE("wide, emulated: an x that is not aligned is repacked some images at a
 }
 
 TEST_CASE("wide, emulated: planes under one tap are operands as they lie") {
+  unsigned turn = 0;
   // Images that end within a tile and within a copy, channels that end within a step, several
   // steps.
   for (const WideClass& of : classes)
@@ -210,7 +211,7 @@ TEST_CASE("wide, emulated: planes under one tap are operands as they lie") {
             if (of.scales() || !cuda::has_wide_shape(of, true, shape)) continue;
             // NaN and Inf go through what all tiles share.
             if (data == Data::infinite && shape != emulated_shapes[1]) continue;
-            if (plumb_test::is_sanitized && shape != emulated_shapes[1]) continue;
+            if (is_left_out(turn++, 11)) continue;
             CAPTURE(name(of), static_cast<int>(y), text, shape, static_cast<int>(data));
             WideOptions options{.of = of,
                                 .x = Placing::planes,
