@@ -8,6 +8,7 @@
 #include "cpu_kernels/conv/channels_kernels.hpp"
 #include "cpu_kernels/conv/conv_shape.hpp"
 #include "cpu_kernels/conv/field_kernels.hpp"
+#include "cpu_kernels/conv/images_kernels.hpp"
 #include "cpu_kernels/conv/micro_kernel.hpp"
 #include "cpu_kernels/conv/weights_kernels.hpp"
 
@@ -60,6 +61,7 @@ struct KernelsOf {
   FieldKernels<Real> fields;
   WeightsKernels<Real> weights;
   ChannelsKernels<Real> channels;
+  ImagesKernels<Real> images;
 };
 
 struct ConvKernelSet {

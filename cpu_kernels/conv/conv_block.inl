@@ -10,6 +10,7 @@
 #include "cpu_kernels/conv/pack.inl"
 #include "cpu_kernels/conv/planes.inl"
 #include "cpu_kernels/fields/fields.inl"
+#include "cpu_kernels/images/images.inl"
 #include "cpu_kernels/panels/panels.inl"
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/transpose.inl"
@@ -192,7 +193,8 @@ constexpr ConvKernels<Real> kernels_for{.filters = max_filters,
 
 template <class Real>
 constexpr KernelsOf<Real> all_kernels_for{kernels_for<Real>, field_kernels_for<Real>,
-                                          weights_kernels_for<Real>, channels_kernels_for<Real>};
+                                          weights_kernels_for<Real>, channels_kernels_for<Real>,
+                                          images_kernels_for<Real>};
 
 constexpr ConvKernelSet kernels_here{all_kernels_for<float>, all_kernels_for<double>};
 

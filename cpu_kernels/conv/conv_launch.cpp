@@ -120,6 +120,10 @@ template <class Real>
 const ChannelsKernels<Real>& channels_kernels(const DeviceInfo& device) {
   return kernels_in<Real>(device).channels;
 }
+template <class Real>
+const ImagesKernels<Real>& images_kernels(const DeviceInfo& device) {
+  return kernels_in<Real>(device).images;
+}
 
 Support multiplies_and_adds_at_once(const ConvProblem&, const DeviceInfo& device) {
 #ifdef __x86_64__
@@ -196,6 +200,8 @@ template const WeightsKernels<float>& weights_kernels<float>(const DeviceInfo&);
 template const WeightsKernels<double>& weights_kernels<double>(const DeviceInfo&);
 template const ChannelsKernels<float>& channels_kernels<float>(const DeviceInfo&);
 template const ChannelsKernels<double>& channels_kernels<double>(const DeviceInfo&);
+template const ImagesKernels<float>& images_kernels<float>(const DeviceInfo&);
+template const ImagesKernels<double>& images_kernels<double>(const DeviceInfo&);
 template void widen_bias(const ConvShape&, std::int64_t, float*);
 template void widen_bias(const ConvShape&, std::int64_t, double*);
 template bool sums_fit_y<float>(const ConvShape&);

@@ -19,6 +19,8 @@ const WeightsKernels<Real>& weights_kernels(const DeviceInfo& device);
 
 template <class Real>
 const ChannelsKernels<Real>& channels_kernels(const DeviceInfo& device);
+template <class Real>
+const ImagesKernels<Real>& images_kernels(const DeviceInfo& device);
 
 /// Says whether the device's instruction set has fused multiply-adds (ConvAlgorithm::reproduces).
 Support multiplies_and_adds_at_once(const ConvProblem& problem, const DeviceInfo& device);

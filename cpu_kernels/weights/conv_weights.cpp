@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "cpu_kernels/weights/weights_images.hpp"
 #include "cpu_kernels/weights/weights_launch.hpp"
 
 namespace plumb {

@@ -13,6 +13,7 @@
 #include <bit>
 #include <utility>
 
+#include "cpu_kernels/weights/weights_images.hpp"
 #include "cpu_kernels/weights/weights_launch.hpp"
 #include "plumb/gradient_tree.hpp"
 

@@ -23,6 +23,7 @@ struct WeightsShared {
   const WeightsPlan& plan;
   const WeightsKernels<Real>& kernels;
   const ConvKernels<Real>& conv_kernels;
+  const ImagesKernels<Real>& images;
   WeightsAxes axes;
   ReadableRange x_readable;
   int64_t* offsets;  ///< of a block's terms, c t r s
@@ -105,7 +106,8 @@ void fill_weights_offsets(const WeightsShared<Real>& shared) {
           const int64_t plane =
               ((t * plan.c_block + c) * planes.row_planes + down % step_h) * planes.column_planes +
               right % step_w;
-          *to++ = plane * planes.plane + down / step_h * planes.pitch + right / step_w;
+          *to++ =
+              plane * planes.plane + down / step_h * planes.pitch + right / step_w * plan.sum.side;
         }
 }
 
@@ -152,7 +154,8 @@ void find_rows(const WeightsShared<Real>& shared, const WeightsBlock& block,
   const int64_t z = shared.problem.z(), k = block.group * shared.group_k() + block.k;
   for (int64_t i = 0; i < band.images; ++i) {
     const int64_t image = band.image + i;
-    const int64_t at = image / z * axes.y_n + image % z * axes.y_z + k * axes.y_k;
+    const int64_t n = image / z * shared.plan.sum.side;
+    const int64_t at = n * axes.y_n + image % z * axes.y_z + k * axes.y_k;
     for (int64_t row = 0; row < band.rows; ++row) *rows++ = at + (band.p + row) * axes.y_p;
   }
 }
@@ -182,47 +185,6 @@ void pack_dy(const WeightsShared<Real>& shared, const WeightsBlock& block, const
     rows.rows = band.images, rows.columns = band.rows * q;
   }
   shared.kernels.pack_filters(rows, plan.padded, slot.dy);
-}
-
-/// Calls `sum(run)` with the products of a band and a block.
-template <class Real, class Sum>
-void add_band(const WeightsShared<Real>& shared, const WeightsBlock& block, const WeightsBand& band,
-              const WeightsSlot<Real>& slot, const Sum& sum) {
-  const ConvProblem& p = shared.problem;
-  const WeightsPlan& plan = shared.plan;
-  const WeightsAxes& axes = shared.axes;
-  const int64_t q = p.q(), pitch = plan.planes.pitch;
-  find_rows(shared, block, band, slot.rows);
-  const int64_t dy_pitch = plan.flat ? pitch : q;
-  int64_t runs = 0;
-  const int64_t together = plan.flat ? band.rows : 1;
-  for (int64_t i = 0; i < band.images; ++i)
-    for (int64_t row = 0; row < band.rows; row += together, ++runs) {
-      const int64_t n = (band.image + i) / p.z(), z = (band.image + i) % p.z();
-      slot.x_starts[runs] = plan.in_x ? n * axes.x_n + z * p.stride.d * axes.x_d +
-                                            (band.p + row) * (p.p() > 1 ? p.stride.h : 1) * axes.x_h
-                                      : i * plan.image_planes + row * pitch;
-      const int64_t packed = i * band.rows + row;
-      slot.dy_starts[runs] = plan.by_filters    ? packed * q * plan.padded
-                             : plan.dy_in_place ? slot.rows[packed]
-                                                : packed * dy_pitch;
-    }
-  const auto* const x = static_cast<const Real*>(shared.launch.x);
-  if (!plan.in_x) load_planes(shared, block, band, slot.planes);
-  if (!plan.dy_in_place) pack_dy(shared, block, band, slot);
-  sum(WeightsRun<Real>{
-      .x = plan.in_x ? x + (block.group * shared.group_c() + block.c) * axes.x_c : slot.planes,
-      .offsets = shared.offsets,
-      .terms = block.channels * shared.taps(),
-      .x_starts = slot.x_starts,
-      .dy_starts = slot.dy_starts,
-      .runs = runs,
-      .count = plan.flat ? (band.rows - 1) * pitch + q : q,
-      .dy = plan.dy_in_place ? static_cast<const Real*>(shared.launch.w) : slot.dy,
-      .dy_k = plan.dy_in_place ? axes.y_k : gradient_step(band.images * band.rows * dy_pitch),
-      .filters = plan.by_filters ? plan.padded : block.filters,
-      .sums = slot.sums,
-      .step = shared.kernels.lanes});
 }
 
 inline int weights_slots(const ConvProblem& problem, const WeightsPlan& plan,

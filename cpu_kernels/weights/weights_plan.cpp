@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 
 namespace plumb {
 namespace {
@@ -21,7 +22,7 @@ int64_t lay_planes(const ConvProblem& p, const WeightsSum& sum, Planes& planes) 
   planes.row_planes = std::min(step_h, reach_h + 1);
   planes.column_planes = std::min(step_w, reach_w + 1);
   planes.column_step = 1;
-  planes.pitch = p.q() + reach_w / step_w;
+  planes.pitch = (p.q() + reach_w / step_w) * sum.side;
   planes.rows = sum.rows + reach_h / step_h;
   planes.plane = round_up(planes.rows * planes.pitch, 16);
   // The padding keeps planes from lying a power of two apart, where they would share one set of a
@@ -52,17 +53,26 @@ double vectors_of(const WeightsPlan& plan, int64_t q, int64_t lanes) {
   return static_cast<double>(plan.sum.rows) * (static_cast<double>(ceil_div(q, lanes)) + of_row);
 }
 
+/// Returns the products of vectors that take as long as putting an element beside those of other
+/// images. Floats of rows without steps are transposed in registers.
+template <class Real>
+double cost_of_interleaving(DType dtype, int64_t step) {
+  return std::is_same_v<Real, float> && dtype == DType::f32 && step == 1 ? 0.4 : 2;
+}
+
 /// Returns the products of vectors that take as long as copying an element of dy.
 template <class Real>
-double cost_of_copy(const ConvProblem& p) {
+double cost_of_copy(const ConvProblem& p, int64_t side = 1) {
+  if (side > 1) return cost_of_interleaving<Real>(p.dtype, weights_axes(p).y_q);
   return is_own<Real>(p) && (weights_axes(p).y_q == 1 || p.q() == 1) ? 0.12 : 0.5;
 }
 
 /// Returns the products of vectors that `filters` filters take for each vector of positions. A tile
-/// of few filters loads more of x for each product.
-double cost_of_filters(int64_t filters, int64_t tile) {
+/// of few filters loads more of x for each product. Vectors of images `side` by side lie in a line
+/// of cache each, most others in two.
+double cost_of_filters(int64_t filters, int64_t tile, int64_t side) {
   const int64_t rest = filters % tile;
-  double cost = 1.2 * static_cast<double>(filters - rest);
+  double cost = (side > 1 ? 1.05 : 1.2) * static_cast<double>(filters - rest);
   if (tile > 2 && rest >= 2) cost += 2.6;
   return cost + (rest % 2 != 0 ? 1.8 : 0);
 }
@@ -82,8 +92,8 @@ void choose_vectors(const ConvProblem& p, const WeightsKernels<Real>& kernels, W
     plan.flat = flat;
     const bool in_place = own && (!flat || dense);
     const double copies = in_place ? 0 : copy * positions * static_cast<double>(plan.k_block);
-    return cost_of_filters(plan.k_block, kernels.filters) * vectors_of(plan, q, lanes) *
-               static_cast<double>(terms) +
+    return cost_of_filters(plan.k_block, kernels.filters, plan.sum.side) *
+               vectors_of(plan, q, lanes) * static_cast<double>(terms) +
            copies;
   };
   const double by_rows = cost(false), flat = can_be_flat ? cost(true) : by_rows;
@@ -107,15 +117,21 @@ WeightsAxes weights_axes(const ConvProblem& p) {
   return {x[0], x[1], x[2], x[3], x[4], w[0], w[1], w[2], w[3], w[4], y[0], y[1], y[2], y[3], y[4]};
 }
 
+namespace {
+
+/// Returns how a problem is summed, with `side` images side by side.
 template <class Real>
-WeightsSum weights_sum(const ConvProblem& p) {
+WeightsSum weights_sum(const ConvProblem& p, int64_t side) {
   // A band has enough positions to make up for adding its sums to those before, and a filter's
-  // gradient of them is a chain that is not long.
-  constexpr int64_t band_positions = 2048, planes_limit = 1 << 20, enough_tasks = 64;
-  constexpr int64_t parts_limit = 16 << 20;
+  // gradient of them is a chain that is not long. Side by side, fewer rows would be copied again
+  // and again for the taps of the next band.
+  constexpr int64_t plain_positions = 2048, positions_side_by_side = 512, enough_tasks = 64;
+  constexpr int64_t planes_limit = 1 << 20, parts_limit = 16 << 20;
+  const int64_t band_positions = side > 1 ? side * positions_side_by_side : plain_positions;
   WeightsSum sum{};
-  const int64_t q = p.q(), rows = p.p();
-  sum.images = p.n * p.z();
+  const int64_t q = p.q() * side, rows = p.p();
+  sum.side = side;
+  sum.images = ceil_div(p.n, side) * p.z();
   sum.rows = std::clamp<int64_t>(band_positions / q, 1, rows);
   sum.images_together = 1;
   Planes planes{};
@@ -142,29 +158,18 @@ WeightsSum weights_sum(const ConvProblem& p) {
   return sum;
 }
 
+/// Returns the plan with `side` images side by side; more than one are copied so.
 template <class Real>
-double weights_chain(const ConvProblem& p) {
-  if (p.n == 0) return 1;
-  const WeightsSum sum = weights_sum<Real>(p);
-  constexpr int lanes_added = std::bit_width(static_cast<unsigned>(64 / sizeof(Real))) - 1;
-  const int64_t positions = sum.images_together * sum.rows * p.q();
-  const auto tree = std::bit_width(static_cast<std::uint64_t>(sum.parts - 1));
-  const auto chain =
-      static_cast<double>(positions + ceil_div(sum.bands, sum.parts) + lanes_added + tree);
-  return std::min(chain, static_cast<double>(p.terms()));
-}
-
-template <class Real>
-WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kernels) {
+WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kernels, int64_t side) {
   constexpr int64_t max_filters = 64, sums_limit = 512 << 10, planes_limit = 512 << 10;
   constexpr auto real_bytes = int64_t{sizeof(Real)};
   WeightsPlan plan{};
-  plan.sum = weights_sum<Real>(p);
+  plan.sum = weights_sum<Real>(p, side);
   const int64_t group_k = p.k / p.groups, group_c = p.c / p.groups, taps = taps_of(p);
   plan.k_blocks = ceil_div(group_k, max_filters);
   plan.k_block = ceil_div(group_k, plan.k_blocks);
   const int64_t channel = lay_planes(p, plan.sum, plan.planes);
-  plan.in_x = lies_in_x<Real>(p, weights_axes(p));
+  plan.in_x = side == 1 && lies_in_x<Real>(p, weights_axes(p));
   if (plan.in_x) {
     plan.planes.pitch = weights_axes(p).x_h;
   }
@@ -177,7 +182,7 @@ WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kerne
   if (!plan.in_x)
     most = std::min(most, planes_limit / (plan.sum.images_together * channel * real_bytes));
   cut_channels(most);
-  choose_vectors(p, kernels, plan);
+  if (side == 1) choose_vectors(p, kernels, plan);
   if (!plan.by_filters) {
     cut_channels(std::min(most, sums_limit / (plan.k_block * taps * kernels.lanes * real_bytes)));
   }
@@ -191,7 +196,7 @@ WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kerne
   // Whole vectors are copied, and the last are cut short by nothing.
   if (!plan.in_x)
     plan.planes_bytes = padded((images * plan.image_planes + plan.planes.pitch + 32) * real_bytes);
-  const int64_t pitch = plan.flat ? plan.planes.pitch : p.q();
+  const int64_t pitch = plan.flat ? plan.planes.pitch : p.q() * side;
   if (plan.by_filters)
     plan.dy_bytes = padded(images * plan.sum.rows * p.q() * plan.padded * real_bytes);
   else if (!plan.dy_in_place)
@@ -201,6 +206,34 @@ WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kerne
       padded(terms * real_bytes * (plan.by_filters ? plan.padded : plan.k_block * kernels.lanes));
   plan.starts_bytes = padded(3 * images * plan.sum.rows * int64_t{sizeof(int64_t)});
   return plan;
+}
+
+}  // namespace
+
+template <class Real>
+double weights_chain(const ConvProblem& p) {
+  if (p.n == 0) return 1;
+  constexpr int most_lanes = 64 / sizeof(Real);
+  constexpr int lanes_added = std::bit_width(static_cast<unsigned>(most_lanes)) - 1;
+  double longest = 1;
+  // Which is chosen depends on the instruction set.
+  for (int64_t side = 1; side <= most_lanes; side *= 2) {
+    const WeightsSum sum = weights_sum<Real>(p, side);
+    const int64_t positions = sum.images_together * sum.rows * p.q();
+    const auto tree = std::bit_width(static_cast<std::uint64_t>(sum.parts - 1));
+    const auto chain =
+        static_cast<double>(positions + ceil_div(sum.bands, sum.parts) + lanes_added + tree);
+    longest = std::max(longest, chain);
+  }
+  return std::min(longest, static_cast<double>(p.terms()));
+}
+
+template <class Real>
+WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kernels) {
+  WeightsPlan one = plan_weights(p, kernels, 1);
+  if (p.n < 2) return one;
+  WeightsPlan many = plan_weights(p, kernels, kernels.lanes);
+  return weights_work(p, kernels, many) < weights_work(p, kernels, one) ? many : one;
 }
 
 template <class Real>
@@ -246,23 +279,26 @@ WeightsPlan plan_weights_in_segments(const ConvProblem& p, const GradientTree& t
 template <class Real>
 double weights_work(const ConvProblem& p, const WeightsKernels<Real>& kernels,
                     const WeightsPlan& plan) {
-  const int64_t taps = taps_of(p), group_c = p.c / p.groups, q = p.q();
+  const int64_t taps = taps_of(p), group_c = p.c / p.groups, q = p.q() * plan.sum.side;
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const double blocks = number(p.groups) * number(plan.k_blocks);
   const double images = number(plan.sum.images) * number(plan.sum.bands_of_image);
   const double positions = number(plan.sum.rows * q);
   // Elements copied, in products of full vectors.
-  constexpr double copy = 0.5, add = 3;
+  const int64_t step_w = step_of(p.stride.w, p.q()) * weights_axes(p).x_w;
+  const double copy = plan.sum.side > 1 ? cost_of_interleaving<Real>(p.dtype, step_w) : 0.5;
+  constexpr double add = 3;
   double band;  // of one block of filters and all channels
   if (plan.by_filters) {
     const int64_t vectors = plan.padded / kernels.lanes;
     band = positions * (number(vectors * group_c * taps) * (vectors > 1 ? 1.05 : 1.15) +
                         number(plan.k_block * plan.c_blocks));
   } else {
-    band = cost_of_filters(plan.k_block, kernels.filters) * vectors_of(plan, q, kernels.lanes) *
-           number(group_c * taps);
+    band = cost_of_filters(plan.k_block, kernels.filters, plan.sum.side) *
+           vectors_of(plan, q, kernels.lanes) * number(group_c * taps);
     if (!plan.dy_in_place)
-      band += cost_of_copy<Real>(p) * positions * number(plan.k_block * plan.c_blocks);
+      band +=
+          cost_of_copy<Real>(p, plan.sum.side) * positions * number(plan.k_block * plan.c_blocks);
   }
   if (!plan.in_x) band += copy * number(plan.image_planes) / number(plan.c_block) * number(group_c);
   band += add * number(group_c * taps) * number(plan.k_block) *
@@ -273,8 +309,6 @@ double weights_work(const ConvProblem& p, const WeightsKernels<Real>& kernels,
   return (blocks * images * band + finish) * number(kernels.lanes);
 }
 
-template WeightsSum weights_sum<float>(const ConvProblem&);
-template WeightsSum weights_sum<double>(const ConvProblem&);
 template double weights_chain<float>(const ConvProblem&);
 template double weights_chain<double>(const ConvProblem&);
 template WeightsPlan plan_weights(const ConvProblem&, const WeightsKernels<float>&);

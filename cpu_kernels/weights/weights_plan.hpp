@@ -13,9 +13,11 @@
 
 namespace plumb {
 
-/// How the positions of a problem are summed. An image here is a plane of outputs: N Z of them.
+/// How the positions of a problem are summed. An image here is a plane of outputs: N Z of them, or
+/// those of `side` neighbours in the batch, a position of all of them after the other.
 struct WeightsSum {
-  std::int64_t images;           ///< N Z
+  std::int64_t side = 1;         ///< images side by side, 1 or a vector's lanes
+  std::int64_t images;           ///< ceil(N / side) Z
   std::int64_t images_together;  ///< of a band; more than 1 only where it has all of their rows
   std::int64_t rows;             ///< output rows of a band
   std::int64_t bands_of_image;   ///< 1 where a band has several images
@@ -56,10 +58,6 @@ struct WeightsPlan : KernelPlan {
 /// Returns how far apart filters of packed dy lie, in elements: each begins at a line of cache, and
 /// rows may be written in whole vectors.
 inline std::int64_t gradient_step(std::int64_t positions) { return round_up(positions + 15, 16); }
-
-/// Returns how a problem of backward weights is summed. Real is the type of the sums.
-template <class Real>
-WeightsSum weights_sum(const ConvProblem& problem);
 
 /// Returns the most additions on the way of a product to its sum in dw.
 template <class Real>

@@ -51,6 +51,16 @@ constexpr const char* texts[] = {
     "mb2ic300ih6oc9kh1",
     "mb22ic18ih28oc12kh1sh2",
     "mb3ic64ih9oc160kh1",
+    // Images side by side, of rows shorter than a square that is transposed and longer ones: a
+    // batch that leaves lanes empty, bands of some rows, padding of every kind, blocks of channels.
+    "mb16ic3ih12iw9oc5kh3ph1",
+    "mb31ic2ih5iw13oc7kh3kw5ph1pw4",
+    "mb47ic1ih20iw35oc12kh7pw1",
+    "mb16ic2ih31iw38oc20kh7sh3sw2ph3",
+    "mb32ic2ih14iw21oc30kh5kw3sh3dw2ph1pw2",
+    "g2mb30ic4ih6iw11oc10kh5ph2pw1",
+    "mb31ic2id5ih7iw9oc4kd3kh3kw3pd1ph1pw1",
+    "mb16ic16ih9oc24kh7ph3",
 };
 
 /// Weights and their bytes, by an algorithm.
@@ -174,24 +184,26 @@ TEST_CASE("cpu weights: the same bits for any number of threads") {
 
 TEST_CASE("cpu weights: a tap in the padding contributes nothing, even where dy is Inf") {
   const Device device = Device::open("cpu");
-  for (const char* name : names) {
-    Gradient data(weights_problem("mb2ic1ih4oc1kh3ph1pw1"));
-    data.x.fill([] { return 1; });
-    data.dy.fill([] { return 1; });
-    data.dy.set({0, 0, 0, 0}, std::numeric_limits<double>::infinity());
-    data.run(device, name);
-    CAPTURE(name);
-    // The first output has no terms in the filter's first row and column.
-    CHECK(data.dw.at({0, 0, 0, 0}) == 2 * 9);
-    CHECK(data.dw.at({0, 0, 0, 2}) == 2 * 9);
-    CHECK(data.dw.at({0, 0, 0, 1}) == 2 * 12);
-    CHECK(data.dw.at({0, 0, 1, 0}) == 2 * 12);
-    CHECK(data.dw.at({0, 0, 1, 1}) == std::numeric_limits<double>::infinity());
-    data.dy.set({0, 0, 1, 1}, -std::numeric_limits<double>::infinity());
-    data.run(device, name);
-    CHECK(data.dw.at({0, 0, 0, 0}) == -std::numeric_limits<double>::infinity());
-    CHECK(std::isnan(data.dw.at({0, 0, 1, 1})));
-  }
+  for (const char* text : {"mb2ic1ih4oc1kh3ph1pw1", "mb32ic1ih4oc4kh3ph1pw1"})
+    for (const char* name : names) {
+      Gradient data(weights_problem(text));
+      const auto images = static_cast<double>(data.problem.n);
+      data.x.fill([] { return 1; });
+      data.dy.fill([] { return 1; });
+      data.dy.set({0, 0, 0, 0}, std::numeric_limits<double>::infinity());
+      data.run(device, name);
+      CAPTURE(text, name);
+      // The first output has no terms in the filter's first row and column.
+      CHECK(data.dw.at({0, 0, 0, 0}) == images * 9);
+      CHECK(data.dw.at({0, 0, 0, 2}) == images * 9);
+      CHECK(data.dw.at({0, 0, 0, 1}) == images * 12);
+      CHECK(data.dw.at({0, 0, 1, 0}) == images * 12);
+      CHECK(data.dw.at({0, 0, 1, 1}) == std::numeric_limits<double>::infinity());
+      data.dy.set({0, 0, 1, 1}, -std::numeric_limits<double>::infinity());
+      data.run(device, name);
+      CHECK(data.dw.at({0, 0, 0, 0}) == -std::numeric_limits<double>::infinity());
+      CHECK(std::isnan(data.dw.at({0, 0, 1, 1})));
+    }
 }
 
 TEST_CASE("cpu weights: the bound has the depth of the sum's tree") {
