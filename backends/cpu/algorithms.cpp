@@ -6,6 +6,7 @@
 #include "cpu_kernels/channels/conv_channels.hpp"
 #include "cpu_kernels/direct/conv_direct.hpp"
 #include "cpu_kernels/fields/conv_fields.hpp"
+#include "cpu_kernels/images/conv_images.hpp"
 #include "cpu_kernels/panels/conv_panels.hpp"
 #include "cpu_kernels/tiles/conv_tiles.hpp"
 #include "cpu_kernels/weights/conv_weights.hpp"
@@ -25,6 +26,7 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
       &conv_direct_fp32,
       &conv_panels_fp32,
       &conv_channels_fp32,
+      &conv_images_fp32,
       &conv_weights_fp32,
       &conv_weights_wide_fp32,
       &conv_weights_tree_fp32,
@@ -33,6 +35,7 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
       &conv_direct_fp64,
       &conv_panels_fp64,
       &conv_channels_fp64,
+      &conv_images_fp64,
       &conv_weights_fp64,
       &conv_weights_wide_fp64,
       &conv_weights_tree_fp64,

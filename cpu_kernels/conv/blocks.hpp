@@ -36,6 +36,16 @@ inline double products_of_turning(const ConvProblem& problem) {
          static_cast<double>(problem.p() * problem.q());
 }
 
+/// Returns the products that take as long as storing outputs whose neighbours in memory are no
+/// filter's: those of one phase of a stride (backward data).
+inline double products_of_scattering(const ConvProblem& problem) {
+  constexpr double scattered = 40;
+  const Strides& y = problem.y_strides;
+  if (y[3] == 1 || y[1] == 1 || problem.q() == 1) return 0;
+  return scattered * static_cast<double>(problem.n * problem.k) *
+         static_cast<double>(problem.p() * problem.q());
+}
+
 /// Returns the products that take as long as widening the rows of x and rounding those of y where
 /// elements have two bytes: 20 ns a row of 14 or 28, most of it in the loop over what is left of
 /// whole vectors.

@@ -258,7 +258,7 @@ double cost_of_runs(int64_t group_k) {
 }
 
 /// The estimate has all positions, dropped ones too, and the copies at most of the nominal rate,
-/// plus the time to move the tensors once.
+/// plus the time to move the tensors once. Sums that are scattered are staged before.
 template <class Real>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return 0;
@@ -266,7 +266,7 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   const double rate = 0.85 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
   const double slower = (cost_of_runs(problem.k / problem.groups) - 1) * problem.flop();
   const double all = images * work(problem, cuts<Real>(problem)) + products_of_turning(problem) +
-                     products_of_conversion(problem);
+                     2 * products_of_scattering(problem) + products_of_conversion(problem);
   return (2 * all + slower) / rate + problem.bytes() / device.nominal_bytes_per_second;
 }
 

@@ -350,7 +350,7 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   const double rate = 0.9 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
   const double all =
       number(c.panels) * number(problem.groups) * (products + copied + stored) + 8 * packed;
-  return 2 * (all + products_of_turning(problem)) / rate +
+  return 2 * (all + products_of_turning(problem) + products_of_scattering(problem)) / rate +
          problem.bytes() / device.nominal_bytes_per_second;
 }
 

@@ -23,7 +23,7 @@ struct WeightsShared {
   const WeightsPlan& plan;
   const WeightsKernels<Real>& kernels;
   const ConvKernels<Real>& conv_kernels;
-  const ImagesKernels<Real>& images;
+  const ChannelsKernels<Real>& copies;  ///< whose loads put images side by side
   WeightsAxes axes;
   ReadableRange x_readable;
   int64_t* offsets;  ///< of a block's terms, c t r s

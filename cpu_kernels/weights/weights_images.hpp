@@ -10,16 +10,33 @@
 
 namespace plumb {
 
-/// Returns the images side by side that begin with image `first`, fewer at the batch's end.
+/// Returns what loads have in common, of images `first` and those that follow it, which lie
+/// `image_step` apart, fewer at the batch's end.
 template <class Real>
-int64_t images_from(const WeightsShared<Real>& shared, int64_t first) {
-  return std::min(shared.plan.sum.side, shared.problem.n - first);
+ChannelsLoad<Real> images_from(const WeightsShared<Real>& shared, int64_t first,
+                               int64_t image_step) {
+  ChannelsLoad<Real> load{};
+  load.dtype = shared.problem.dtype;
+  load.x_channel = image_step;
+  load.channels = std::min(shared.plan.sum.side, shared.problem.n - first);
+  load.groups = 1;
+  load.pitch = shared.plan.sum.side;
+  return load;
+}
+
+/// Copies columns of the images, [column][image], with zeros in the lanes behind the last.
+template <class Real>
+void interleave(const WeightsShared<Real>& shared, ChannelsLoad<Real> load, const void* from,
+                Real* to) {
+  if (load.channels < load.pitch) std::fill_n(to, load.columns * load.pitch, Real{0});
+  load.x = from, load.to = to;
+  shared.copies.load(load);
 }
 
 /// Copies one plane of a channel: the columns of one remainder by the stride, of the rows from
 /// `first_row` on, a stride apart.
 template <class Real>
-void interleave_plane(const WeightsShared<Real>& shared, ImagesRow images, int64_t at,
+void interleave_plane(const WeightsShared<Real>& shared, ChannelsLoad<Real> images, int64_t at,
                       int64_t first_row, int64_t first_column, Real* to) {
   const ConvProblem& p = shared.problem;
   const WeightsAxes& axes = shared.axes;
@@ -33,7 +50,7 @@ void interleave_plane(const WeightsShared<Real>& shared, ImagesRow images, int64
   const int64_t begin =
       std::min(first_column < 0 ? ceil_div(-first_column, step_w) : int64_t{0}, end);
   images.columns = end - begin;
-  images.column_step = step_w * axes.x_w;
+  images.x_column = step_w * axes.x_w;
   for (int64_t row = 0; row < planes.rows; ++row, to += planes.pitch) {
     const int64_t h = first_row + row * step_h;
     if (h < 0 || h >= p.h || begin == end) {
@@ -41,10 +58,8 @@ void interleave_plane(const WeightsShared<Real>& shared, ImagesRow images, int64
       continue;
     }
     std::fill_n(to, begin * side, Real{0});
-    images.from = element_at(shared.launch.x,
-                             at + h * axes.x_h + (first_column + begin * step_w) * axes.x_w,
-                             p.dtype);
-    shared.images.interleave(images, to + begin * side);
+    const int64_t first = at + h * axes.x_h + (first_column + begin * step_w) * axes.x_w;
+    interleave(shared, images, element_at(shared.launch.x, first, p.dtype), to + begin * side);
     std::fill_n(to + end * side, (columns - end) * side, Real{0});
   }
 }
@@ -60,16 +75,11 @@ void interleave_planes(const WeightsShared<Real>& shared, const WeightsBlock& bl
   for (int64_t i = 0; i < band.images; ++i) {
     const int64_t n = (band.image + i) / p.z() * shared.plan.sum.side;
     const int64_t z = (band.image + i) % p.z();
-    const ImagesRow images{.dtype = p.dtype,
-                           .from = nullptr,
-                           .images = images_from(shared, n),
-                           .image_step = axes.x_n,
-                           .columns = 0,
-                           .column_step = 0};
+    const ChannelsLoad<Real> images = images_from(shared, n, axes.x_n);
     for (int64_t t = 0; t < p.t; ++t) {
-      Real* plane = to + i * shared.plan.image_planes +
-                    t * shared.plan.c_block * planes.row_planes * planes.column_planes *
-                        planes.plane;
+      Real* plane =
+          to + i * shared.plan.image_planes +
+          t * shared.plan.c_block * planes.row_planes * planes.column_planes * planes.plane;
       const int64_t d = z * p.stride.d + t * p.dilation.d - p.padding.front;
       for (int64_t c = 0; c < block.channels; ++c)
         for (int64_t j = 0; j < planes.row_planes * planes.column_planes;
@@ -79,10 +89,10 @@ void interleave_planes(const WeightsShared<Real>& shared, const WeightsBlock& bl
             continue;
           }
           const int64_t at = n * axes.x_n + (channel + c) * axes.x_c + d * axes.x_d;
-          interleave_plane(shared, images, at,
-                           band.p * (p.p() > 1 ? p.stride.h : 1) + j / planes.column_planes -
-                               p.padding.top,
-                           j % planes.column_planes - p.padding.left, plane);
+          interleave_plane(
+              shared, images, at,
+              band.p * (p.p() > 1 ? p.stride.h : 1) + j / planes.column_planes - p.padding.top,
+              j % planes.column_planes - p.padding.left, plane);
         }
     }
   }
@@ -99,14 +109,10 @@ void interleave_dy(const WeightsShared<Real>& shared, const WeightsBlock& block,
   for (int64_t k = 0; k < block.filters; ++k)
     for (int64_t row = 0; row < band.images * band.rows; ++row) {
       const int64_t n = (band.image + row / band.rows) / p.z() * shared.plan.sum.side;
-      shared.images.interleave(
-          {.dtype = p.dtype,
-           .from = element_at(shared.launch.w, rows[row] + k * axes.y_k, p.dtype),
-           .images = images_from(shared, n),
-           .image_step = axes.y_n,
-           .columns = p.q(),
-           .column_step = axes.y_q},
-          to + k * step + row * row_elements);
+      ChannelsLoad<Real> images = images_from(shared, n, axes.y_n);
+      images.columns = p.q(), images.x_column = axes.y_q;
+      interleave(shared, images, element_at(shared.launch.w, rows[row] + k * axes.y_k, p.dtype),
+                 to + k * step + row * row_elements);
     }
 }
 

@@ -49,7 +49,7 @@ void launch_weights(const ConvLaunch& launch, const WeightsPlan& plan, const Gra
       .plan = plan,
       .kernels = weights_kernels<Real>(launch.device),
       .conv_kernels = conv_kernels<Real>(launch.device),
-      .images = images_kernels<Real>(launch.device),
+      .copies = channels_kernels<Real>(launch.device),
       .axes = weights_axes(problem),
       .x_readable = readable_range(problem.x_extents(), problem.x_strides),
       .offsets = reinterpret_cast<int64_t*>(workspace),

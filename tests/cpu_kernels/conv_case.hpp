@@ -21,7 +21,8 @@ constexpr const char* algorithms[] = {
     "cpu.conv.direct.fp32",   "cpu.conv.panels.fp32",      "cpu.conv.im2col.fp32",
     "cpu.conv.fields.fp32",   "cpu.conv.channels.fp32",    "cpu.conv.direct.fp64",
     "cpu.conv.panels.fp64",   "cpu.conv.im2col.fp64",      "cpu.conv.fields.fp64",
-    "cpu.conv.channels.fp64", "cpu.conv.fields_spec.fp32", "cpu.conv.fields_spec.fp64"};
+    "cpu.conv.channels.fp64", "cpu.conv.fields_spec.fp32", "cpu.conv.fields_spec.fp64",
+    "cpu.conv.images.fp32",   "cpu.conv.images.fp64"};
 
 /// One convolution's data, with what comes out.
 struct Case {

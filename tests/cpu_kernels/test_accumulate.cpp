@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* accumulating[] = {"cpu.conv.direct.fp32",   "cpu.conv.panels.fp32",
                                         "cpu.conv.channels.fp32", "cpu.conv.direct.fp64",
-                                        "cpu.conv.panels.fp64",   "cpu.conv.channels.fp64"};
+                                        "cpu.conv.panels.fp64",   "cpu.conv.channels.fp64",
+                                        "cpu.conv.images.fp32",   "cpu.conv.images.fp64"};
 
 /// Runs every algorithm that accumulates and has to run, and counts outputs that are not the
 /// oracle's plus the old one, activated and rounded. A NaN stands for any NaN.

@@ -114,6 +114,7 @@ std::vector<Shape> shapes() {
       {4, 9, 1, 1, 5, 1, 1, 1, 0, 1, Layout::nchw},    //
       {2, 3, 9, 20, 3, 1, 3, 1, 0, 3, Layout::nchw},   //
       {2, 18, 6, 7, 9, 3, 3, 1, 1, 1, Layout::nhwc},   //
+      {18, 2, 4, 9, 3, 2, 3, 1, 1, 1, Layout::nchw},   // images side by side, and some left over
   };
 }
 
@@ -210,7 +211,7 @@ TEST_CASE("cpu conv: gaps between images are not read, even where they are pages
   const std::vector<OracleTerm> oracle = conv_oracle(problem, view, w.view(), {});
   for (const char* algorithm :
        {"cpu.conv.direct.fp32", "cpu.conv.panels.fp32", "cpu.conv.im2col.fp32",
-        "cpu.conv.fields.fp32", "cpu.conv.channels.fp32"}) {
+        "cpu.conv.fields.fp32", "cpu.conv.channels.fp32", "cpu.conv.images.fp32"}) {
     ConvPlan(queue.device(), problem, {.algorithm = algorithm})
         .execute(queue, {view, w.view(), {}, y.view()});
     const std::vector<double> values = y.values();
