@@ -86,8 +86,8 @@ void ImagesBand<Real>::load_slab(const Task& task, int64_t c, int64_t channels) 
   for (int64_t i = 0; i < channels; ++i)
     for (int64_t row = slab_rows_.begin; row < slab_rows_.end; ++row) {
       const int64_t h = plan.h.first(task.p) + row * plan.h.every;
-      const int64_t at = task.n * x[0] + (task.group * plan.group_c + c + i) * x[1] + h * x[2] +
-                         column * x[3];
+      const int64_t at =
+          task.n * x[0] + (task.group * plan.group_c + c + i) * x[1] + h * x[2] + column * x[3];
       load.x = element_at(shared_.launch.x, at, p.dtype);
       load.to = slab_ + i * plan.channel + (row - slab_rows_.begin) * plan.row;
       shared_.copies.load(load);
@@ -101,8 +101,7 @@ int64_t ImagesBand<Real>::fill_taps(TapRange r, TapRange s) {
   ChannelsTap* to = taps_.data();
   for (int64_t j = r.begin; j < r.end; ++j)
     for (int64_t l = s.begin; l < s.end; ++l)
-      *to++ = {.x = j * plan.h.slab_dilation() * plan.row +
-                    l * plan.w.slab_dilation() * plan.lanes,
+      *to++ = {.x = j * plan.h.slab_dilation() * plan.row + l * plan.w.slab_dilation() * plan.lanes,
                .w = j * plan.w.taps + l};
   return to - taps_.data();
 }
@@ -164,8 +163,7 @@ void ImagesBand<Real>::sum_classes(const Task& task, ImagesRun<Real> run) {
 }
 
 template <class Real>
-void ImagesBand<Real>::store(const Task& task, int64_t k, int64_t filters,
-                             const Real* sums) const {
+void ImagesBand<Real>::store(const Task& task, int64_t k, int64_t filters, const Real* sums) const {
   const ImagesPlan& plan = shared_.plan;
   const ConvLaunch& launch = shared_.launch;
   const Strides& y = shared_.problem.y_strides;
@@ -174,20 +172,19 @@ void ImagesBand<Real>::store(const Task& task, int64_t k, int64_t filters,
   const int64_t rows = one ? 1 : task.rows, columns = one ? task.rows * plan.q : plan.q;
   for (int64_t i = 0; i < filters; ++i)
     for (int64_t row = 0; row < rows; ++row) {
-      const int64_t at = task.n * y[0] + (task.group * plan.group_k + k + i) * y[1] +
-                         (task.p + row) * y[2];
-      shared_.copies.store(
-          {.dtype = shared_.problem.dtype,
-           .sums = sums + i * task.rows * plan.sums_row() + row * plan.sums_row(),
-           .sums_step = plan.lanes,
-           .count = columns,
-           .filters = task.images,
-           .y = const_cast<char*>(element_at(launch.y, at, shared_.problem.dtype)),
-           .y_filter = y[0],
-           .y_output = y[3],
-           .accumulate = launch.accumulate,
-           .relu = launch.activation == Activation::relu,
-           .plus_zero = launch.reproducible});
+      const int64_t at =
+          task.n * y[0] + (task.group * plan.group_k + k + i) * y[1] + (task.p + row) * y[2];
+      shared_.copies.store({.dtype = shared_.problem.dtype,
+                            .sums = sums + i * task.rows * plan.sums_row() + row * plan.sums_row(),
+                            .sums_step = plan.lanes,
+                            .count = columns,
+                            .filters = task.images,
+                            .y = const_cast<char*>(element_at(launch.y, at, shared_.problem.dtype)),
+                            .y_filter = y[0],
+                            .y_output = y[3],
+                            .accumulate = launch.accumulate,
+                            .relu = launch.activation == Activation::relu,
+                            .plus_zero = launch.reproducible});
     }
 }
 

@@ -30,8 +30,8 @@ ChannelsAxis axis_of(int64_t taps, int64_t stride, int64_t dilation, int64_t bef
 /// Returns the bytes of the slab of a channel under `rows` output rows.
 template <class Real>
 double channel_bytes(const ImagesPlan& plan, int64_t rows) {
-  return number(plan.h.slab_count(rows)) * number(plan.w.slab_count(plan.q)) *
-         number(plan.lanes) * sizeof(Real);
+  return number(plan.h.slab_count(rows)) * number(plan.w.slab_count(plan.q)) * number(plan.lanes) *
+         sizeof(Real);
 }
 
 /// Cuts rows into bands whose input fits into a level-2 cache, unless more would be copied again
@@ -49,18 +49,18 @@ void cut_bands(const ConvProblem& p, int threads, ImagesPlan& plan) {
   plan.rows = rows_of(bands);
   plan.bands = ceil_div(plan.p, plan.rows);
   const double most = slab_limit / channel_bytes<Real>(plan, plan.rows);
-  plan.block = most < number(plan.group_c) ? std::max<int64_t>(static_cast<int64_t>(most), 1)
-                                           : plan.group_c;
+  plan.block =
+      most < number(plan.group_c) ? std::max<int64_t>(static_cast<int64_t>(most), 1) : plan.group_c;
   plan.blocks = ceil_div(plan.group_c, plan.block);
   plan.block = ceil_div(plan.group_c, plan.blocks);
 }
 
 /// Returns the vector products that take as long as the tiles of `filters` filters, which are
-/// counted for the latency of an FMA, and for their loads: vectors of x from a cache beyond the
-/// first, and weights and the tap's places, which take half as long.
+/// counted for the latency of an FMA, and for their loads: vectors of x, weights, and where a tap
+/// lies.
 template <class Real>
 double tiles(const ImagesPlan& plan, const ImagesKernels<Real>& kernels, int64_t filters) {
-  constexpr double latency_sums = 8, load = 1.4;
+  constexpr double latency_sums = 8, load = 1.2;
   constexpr double begin = 40;  // of what a tile does beside its terms
   const int64_t most = kernels.outputs(filters);
   double all = 0;
@@ -69,11 +69,10 @@ double tiles(const ImagesPlan& plan, const ImagesKernels<Real>& kernels, int64_t
       int64_t rows = p.count(), columns = q.count();
       if (columns < most && rows > columns) std::swap(rows, columns);
       const int64_t along = ceil_div(columns, most), outputs = ceil_div(columns, along);
-      const double turns = std::max({number(filters * outputs), latency_sums,
-                                     load * (number(outputs) + 0.5 * number(filters + 2))});
+      const double turns =
+          std::max({number(filters * outputs), latency_sums, load * number(outputs + filters + 1)});
       const double terms = number(p.taps.count() * q.taps.count()) * number(plan.group_c);
-      all += number(rows * along) *
-             (turns * terms + begin * number(plan.blocks));
+      all += number(rows * along) * (turns * terms + begin * number(plan.blocks));
     }
   return all;
 }
@@ -98,8 +97,8 @@ double products(const ConvProblem& p, const ImagesKernels<Real>& kernels, const 
   const double inputs = number(plan.group_c) * number(plan.bands * plan.h.slab_count(plan.rows)) *
                         number(plan.w.slab_count(plan.q));
   // Elements are counted with those of all lanes.
-  all += number(plan.lanes) * (inputs * copy(p.x_strides[3] * plan.w.every) +
-                               outputs * copy(p.y_strides[3]));
+  all += number(plan.lanes) *
+         (inputs * copy(p.x_strides[3] * plan.w.every) + outputs * copy(p.y_strides[3]));
   return all * number(plan.lanes) * number(p.groups * ceil_div(p.n, plan.lanes));
 }
 
@@ -118,8 +117,7 @@ ImagesPlan plan_images(const ConvProblem& p, const ImagesKernels<Real>& kernels,
   if (plan.p_classes.size() > max_tap_classes || plan.q_classes.size() > max_tap_classes)
     return plan;
   cut_bands<Real>(p, threads, plan);
-  plan.staged =
-      plan.blocks > 1 ? plan.group_k : std::min<int64_t>(plan.group_k, kernels.filters);
+  plan.staged = plan.blocks > 1 ? plan.group_k : std::min<int64_t>(plan.group_k, kernels.filters);
   const double slab = number(plan.block) * channel_bytes<Real>(plan, plan.rows);
   const double sums = number(plan.staged) * number(plan.rows) * number(plan.sums_row());
   if (slab + sums * sizeof(Real) > workspace_limit_bytes) {

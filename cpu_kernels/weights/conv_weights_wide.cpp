@@ -42,10 +42,11 @@ void fill_offsets(const WeightsShared<Real>& shared, const WeightsWidePlan& plan
               t * p.dilation.d * shared.axes.x_d + down * shared.axes.x_h + right * shared.axes.x_w;
           continue;
         }
-        const int64_t column_plane = plan.by_taps ? s : right % step.w;
+        const int64_t step_w = plan.by_rows ? 1 : step.w;
+        const int64_t column_plane = plan.by_taps ? s : right % step_w;
         const int64_t plane =
             (t * planes.row_planes + down % step.h) * planes.column_planes + column_plane;
-        const int64_t column = plan.by_taps ? 0 : right / step.w;
+        const int64_t column = plan.by_taps ? 0 : right / step_w;
         *to++ = (plane * planes.plane + down / step.h * planes.pitch + column) * plan.x_q;
       }
 }
@@ -78,6 +79,40 @@ void copy_channels(const WeightsShared<Real>& shared, const WeightsWidePlan& pla
           std::fill_n(to + from.count, from.wanted - from.count, Real{0});
         }
       }
+}
+
+/// Turns the rows of a plane where they lie, of some channels at a time, whose rows follow each
+/// other in memory.
+template <class Real>
+void turn_rows(const WeightsShared<Real>& shared, const WeightsWidePlan& plan, const PlaneOfX& from,
+               Real* to) {
+  const ConvProblem& p = shared.problem;
+  const WeightsAxes& axes = shared.axes;
+  const Planes& planes = plan.planes;
+  const int64_t step_h = steps_of(p).h;
+  const int64_t begin = std::min(p.padding.left, planes.pitch);
+  const int64_t end = std::clamp(p.w + p.padding.left, begin, planes.pitch);
+  for (int64_t c = 0; c < from.count; c += plan.chunk) {
+    const int64_t channels = std::min(plan.chunk, from.count - c);
+    const int64_t wanted = c + channels == from.count ? from.wanted - c : channels;
+    const Real* const x = static_cast<const Real*>(shared.launch.x) + from.at + c * axes.x_c;
+    const auto zero = [&](Real* cells, int64_t columns) {
+      for (int64_t i = 0; i < columns; ++i) std::fill_n(cells + i * plan.x_q, wanted, Real{0});
+    };
+    Real* row = to + c;
+    for (int64_t i = 0; i < planes.row_planes; ++i)
+      for (int64_t j = 0; j < planes.rows; ++j, row += planes.pitch * plan.x_q) {
+        const int64_t h = (from.p + j) * step_h + i - p.padding.top;
+        if (h < 0 || h >= p.h) {
+          zero(row, planes.pitch);
+          continue;
+        }
+        zero(row, begin);
+        shared.kernels.turn(x + h * axes.x_h, axes.x_c, channels, end - begin,
+                            row + begin * plan.x_q, plan.x_q, wanted);
+        zero(row + end * plan.x_q, planes.pitch - end);
+      }
+  }
 }
 
 /// Copies a plane of some channels at a time, and turns it.
@@ -135,7 +170,9 @@ void load_channels(const WeightsShared<Real>& shared, const WeightsWidePlan& pla
         }
         const PlaneOfX from{n * axes.x_n + channel * axes.x_c + d * axes.x_d, band.p, count,
                             round_up(count, shared.kernels.lanes)};
-        if (axes.x_c == 1)
+        if (plan.by_rows)
+          turn_rows(shared, plan, from, to);
+        else if (axes.x_c == 1)
           with_stored<Real>(p.dtype, [&](auto stored) {
             copy_channels<decltype(stored)>(shared, plan, from, to);
           });
@@ -204,7 +241,7 @@ WeightsWideRun<Real> run_of(const WeightsShared<Real>& shared, const WeightsWide
           .dy_starts = slot.dy_starts,
           .runs = runs,
           .count = q * rows_together * images_together,
-          .x_q = plan.x_q,
+          .x_q = plan.x_step,
           .x_tile = plan.x_tile,
           .dy = plan.dy_in_place ? static_cast<const Real*>(shared.launch.w) : slot.dy,
           .dy_k = plan.dy_in_place ? axes.y_k : gradient_step(rows * q),
@@ -271,7 +308,7 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   const WeightsKernels<Real>& kernels = weights_kernels<Real>(device);
   WeightsWidePlan cut = plan_channels(problem, kernels, device);
   const double work = weights_wide_work(problem, kernels, cut);
-  return weights_result<Real>(problem, device, std::move(cut), work, 0.9);
+  return weights_result<Real>(problem, device, std::move(cut), work, 0.86);
 }
 
 template <class Real>

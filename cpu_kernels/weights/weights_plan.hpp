@@ -1,5 +1,5 @@
 // Backward weights on the CPU is cut into blocks of dw, and its sum into parts of whole bands. The
-// order of the sum depends on the problem alone.
+// order of the sum depends on the problem and on the lanes of the instruction set alone.
 #pragma once
 
 #include <cstddef>

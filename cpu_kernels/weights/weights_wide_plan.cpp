@@ -19,7 +19,7 @@ bool is_own(const ConvProblem& p) {
 }
 
 /// Returns how the planes of a band lie, counted in positions.
-Planes planes_of(const ConvProblem& p, int64_t rows, bool by_taps) {
+Planes planes_of(const ConvProblem& p, int64_t rows, bool by_taps, bool by_rows) {
   const int64_t step_h = step_of(p.stride.h, p.p()), step_w = step_of(p.stride.w, p.q());
   const int64_t reach_h = (p.r - 1) * p.dilation.h, reach_w = (p.s - 1) * p.dilation.w;
   Planes planes{};
@@ -27,6 +27,7 @@ Planes planes_of(const ConvProblem& p, int64_t rows, bool by_taps) {
   planes.column_planes = by_taps ? p.s : std::min(step_w, reach_w + 1);
   planes.column_step = by_taps ? p.dilation.w : 1;
   planes.pitch = by_taps ? p.q() : p.q() + reach_w / step_w;
+  if (by_rows) planes.column_planes = 1, planes.pitch = (p.q() - 1) * step_w + reach_w + 1;
   planes.rows = rows + reach_h / step_h;
   planes.plane = planes.rows * planes.pitch;
   return planes;
@@ -40,6 +41,17 @@ bool saves_by_taps(const ConvProblem& p, bool dy_rows_in_line, int64_t filters) 
   constexpr double of_row = 1.2, of_copy = 20;
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   return of_row / number(p.q()) > of_copy * number(p.s - 1) / number(filters * taps_of(p));
+}
+
+/// Says whether rows of x are long enough to be turned where they lie, and taps meet all of their
+/// columns: then planes have columns in their order whatever the stride is, since positions need
+/// not be neighbours.
+template <class Real>
+bool turns_rows(const ConvProblem& p) {
+  constexpr int64_t long_enough = 8;  // for squares that are turned in registers
+  const int64_t reach_w = (p.s - 1) * p.dilation.w;
+  return is_own<Real>(p) && weights_axes(p).x_w == 1 && p.w >= long_enough &&
+         reach_w + 1 >= step_of(p.stride.w, p.q());
 }
 
 /// Says whether a band's rows of dy are one run.
@@ -61,8 +73,10 @@ void lay_out(const ConvProblem& p, const WeightsKernels<Real>& kernels, WeightsW
   plan.dy_in_place = own && !plan.turns_dy;
   plan.in_x = own && p.padding == Padding{} && axes.x_c == 1 && group_c % kernels.lanes == 0 &&
               group_c <= 2 * kernels.tile_channels;
-  plan.by_taps = !plan.in_x && saves_by_taps(p, dy_in_line(p, plan), p.k / p.groups);
-  plan.planes = planes_of(p, plan.sum.rows, plan.by_taps);
+  plan.by_rows = !plan.in_x && axes.x_c != 1 && !turns_in_x<Real>(p) && turns_rows<Real>(p);
+  plan.by_taps =
+      !plan.in_x && !plan.by_rows && saves_by_taps(p, dy_in_line(p, plan), p.k / p.groups);
+  plan.planes = planes_of(p, plan.sum.rows, plan.by_taps, plan.by_rows);
   plan.of_channel = plan.planes.row_planes * plan.planes.column_planes * plan.planes.plane;
   plan.image_planes = p.t * plan.of_channel;
 }
@@ -123,12 +137,14 @@ void line_up(const ConvProblem& p, const WeightsKernels<Real>& kernels, WeightsW
   const int64_t q = p.q(), tile = std::min(plan.padded, kernels.tile_channels);
   const int64_t image = p.p() * q;
   plan.x_q = plan.in_x ? step_of(p.stride.w, q) * axes.x_w : tile;
+  const int64_t columns = plan.by_rows ? step_of(p.stride.w, q) : 1;
+  plan.x_step = plan.x_q * columns;
   plan.x_tile = plan.in_x ? tile : sum.images_together * plan.image_planes * tile;
   const bool rows_of_x = plan.in_x
                              ? p.p() == 1 || step_of(p.stride.h, p.p()) * axes.x_h == q * plan.x_q
-                             : plan.planes.pitch == q;
+                             : plan.planes.pitch == q * columns;
   const bool images_of_x =
-      plan.in_x ? axes.x_n == image * plan.x_q : plan.image_planes == sum.rows * q;
+      plan.in_x ? axes.x_n == image * plan.x_q : plan.image_planes == sum.rows * q * columns;
   plan.flat = dy_in_line(p, plan) && rows_of_x;
   plan.images_in_line = plan.flat && p.z() == 1 && sum.bands_of_image == 1 && images_of_x &&
                         (!plan.dy_in_place || axes.y_n == image * axes.y_q);
@@ -148,7 +164,9 @@ void count_bytes(const ConvProblem& p, WeightsWidePlan& plan) {
     plan.chunk = std::clamp<int64_t>(chunk_limit / (plan.of_channel * real_bytes), 1, max_chunk);
     plan.chunk = std::min(plan.chunk, plan.c_block);
     // Rows are copied in whole vectors.
-    plan.chunk_bytes = padded((plan.chunk * plan.of_channel + plan.planes.pitch + 64) * real_bytes);
+    if (!plan.by_rows)
+      plan.chunk_bytes =
+          padded((plan.chunk * plan.of_channel + plan.planes.pitch + 64) * real_bytes);
     plan.planes_bytes = plan.chunk_bytes + padded(round_up(plan.padded, plan.x_q) / plan.x_q *
                                                   plan.x_tile * real_bytes);
   }
@@ -230,7 +248,8 @@ double weights_wide_work(const ConvProblem& p, const WeightsKernels<Real>& kerne
       number(plan.images_in_line ? 1 : sum.images_together) * number(plan.flat ? 1 : sum.rows);
   const double vectors = number(round_up(p.c / p.groups, lanes) / lanes);
   // In products of vectors: a run's start, a sum that is added to, an element that is copied.
-  constexpr double of_run = 1.2, add = 3, copy = 1;
+  constexpr double of_run = 1.2, add = 3;
+  const double copy = plan.by_rows ? 1 : 1.6;
   const double tile = vectors >= 2 ? 1.0 : 1.3;
   double band =
       vectors * number(taps) * number(group_k) * (tile * (positions + of_run * runs) + add);

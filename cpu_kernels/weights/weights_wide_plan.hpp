@@ -13,9 +13,11 @@ namespace plumb {
 /// `flat` says whether a band's rows of an image are one run.
 struct WeightsWidePlan final : WeightsPlan {
   bool by_taps;             ///< whether planes are made for each filter column, without a halo
+  bool by_rows;             ///< whether rows of x are turned where they lie, all of their columns
   bool turns_dy;            ///< whether dy is packed because its filters are neighbours
   bool images_in_line;      ///< whether a band's images are one run, too
-  std::int64_t x_q;         ///< from a position's vectors of x to the next's, in elements
+  std::int64_t x_q;         ///< from a column's vectors of x to the next's, in elements
+  std::int64_t x_step;      ///< from a position's
   std::int64_t x_tile;      ///< from a tile of channels to the next
   std::int64_t of_channel;  ///< elements of an image's planes of one tap along the depth
   std::int64_t chunk;       ///< channels that are copied to planes together, before they are turned

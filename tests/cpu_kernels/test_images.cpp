@@ -24,18 +24,18 @@ ConvProblem problem_of(const char* text, DType dtype = DType::f32) {
 }
 
 constexpr const char* texts[] = {
-    "mb16ic3ih9iw10oc12kh3ph1",               // runs of 8 and 4 filters, or of 6
-    "mb17ic2ih7iw5oc15kh7ph6",                // lanes left over; all borders, 8 + 4 + 2 + 1 filters
-    "mb5ic4ih6iw21oc3kh2kw5ph1pw2",           // fewer images than lanes
-    "mb16ic300ih6iw9oc9kh3ph1",               // blocks of channels, and of rows
-    "mb18ic24ih30iw25oc8kh5ph2",              // bands of rows, which share input
-    "mb9ic3ih15iw14oc5kh3kw2sh3sw2ph1",       // strides
+    "mb16ic3ih9iw10oc12kh3ph1",          // runs of 8 and 4 filters, or of 6
+    "mb17ic2ih7iw5oc15kh7ph6",           // lanes left over; all borders, 8 + 4 + 2 + 1 filters
+    "mb5ic4ih6iw21oc3kh2kw5ph1pw2",      // fewer images than lanes
+    "mb16ic300ih6iw9oc9kh3ph1",          // blocks of channels, and of rows
+    "mb18ic24ih30iw25oc8kh5ph2",         // bands of rows, which share input
+    "mb9ic3ih15iw14oc5kh3kw2sh3sw2ph1",  // strides
     "mb16ic2ih15iw14oc5kh3kw3sh4sw2ph2dh1dw2",  // strides and dilations with a divisor
-    "mb4ic5ih17oc10kh3ph9dh8",                // most taps in zeros, outputs of none
-    "mb8ic8ih11oc10kh1sh2",                   // of a stride only each second element
-    "g3mb16ic6ih8iw9oc15kh3ph1",              // groups
-    "mb33ic2iw40oc4kw9pw4",                   // one row
-    "mb16ic2ih90oc3kh40ph39",                 // more classes of borders than are cut
+    "mb4ic5ih17oc10kh3ph9dh8",                  // most taps in zeros, outputs of none
+    "mb8ic8ih11oc10kh1sh2",                     // of a stride only each second element
+    "g3mb16ic6ih8iw9oc15kh3ph1",                // groups
+    "mb33ic2iw40oc4kw9pw4",                     // one row
+    "mb16ic2ih90oc3kh40ph39",                   // more classes of borders than are cut
 };
 
 using Fault = ForwardFault;

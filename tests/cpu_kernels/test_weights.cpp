@@ -51,6 +51,8 @@ constexpr const char* texts[] = {
     "mb2ic300ih6oc9kh1",
     "mb22ic18ih28oc12kh1sh2",
     "mb3ic64ih9oc160kh1",
+    // Rows turned where they lie, with padding, a stride and channels left over.
+    "mb2ic70ih11iw13oc20kh3sh2ph1",
     // Images side by side, of rows shorter than a square that is transposed and longer ones: a
     // batch that leaves lanes empty, bands of some rows, padding of every kind, blocks of channels.
     "mb16ic3ih12iw9oc5kh3ph1",
