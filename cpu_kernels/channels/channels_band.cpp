@@ -21,7 +21,7 @@ ChannelsLaunch<Real>::ChannelsLaunch(const ConvLaunch& call, const ChannelsPlan&
       filters(static_cast<const Real*>(call.filters) + cut.flags()) {
   const auto* const flags = static_cast<const Real*>(call.filters);
   // Zeros that are not left out are in the slab.
-  const auto copies_zeros = [](const ChannelsAxis& axis, int64_t after, Boundary boundary) {
+  const auto copies_zeros = [](const TapAxis& axis, int64_t after, Boundary boundary) {
     return !axis.skips && axis.before + after > 0 && boundary == Boundary::zeros;
   };
   const Padding& padding = problem.padding;
@@ -150,7 +150,7 @@ void ChannelsBand<Real>::load_row(const Task& task, int64_t channels, const char
   const ChannelsAxes& a = plan.axes;
   const ConvProblem& p = shared_.problem;
   const int64_t every = plan.w.every, left = plan.w.first(task.q);
-  ChannelsAxis in_image = plan.w;
+  TapAxis in_image = plan.w;
   in_image.skips = true;
   const TapRange inside = in_image.slab_places(task.q, task.columns);
   const int64_t last = task.k + task.filters - 1;

@@ -61,17 +61,6 @@ ChannelsAxes channels_axes(const ConvProblem& p) {
   return a;
 }
 
-ChannelsAxis axis_of(int64_t taps, int64_t stride, int64_t dilation, int64_t before, int64_t extent,
-                     bool skips) {
-  return {.taps = taps,
-          .stride = stride,
-          .dilation = dilation,
-          .before = before,
-          .extent = extent,
-          .every = taps == 1 ? stride : std::gcd(stride, dilation),
-          .skips = skips};
-}
-
 /// Says whether a level-1 cache of 64 sets of 12 lines has room for the lines of x that a tile's
 /// channel reads, and half as many: where channels are a power of two, they share a few sets.
 template <class Real>
@@ -120,11 +109,11 @@ ChannelsPlan begin_plan(const ConvProblem& p, const ChannelsKernels<Real>& kerne
   plan.axes = channels_axes(p);
   const ChannelsAxes& a = plan.axes;
   // A row or plane of taps in zeros is left out for all outputs of a row.
-  plan.d =
-      axis_of(p.t, p.stride.d, p.dilation.d, p.padding.front, a.d, p.boundary.d == Boundary::zeros);
+  plan.d = tap_axis(p.t, p.stride.d, p.dilation.d, p.padding.front, a.d,
+                    p.boundary.d == Boundary::zeros);
   plan.h =
-      axis_of(p.r, p.stride.h, p.dilation.h, p.padding.top, a.h, p.boundary.h == Boundary::zeros);
-  plan.w = axis_of(p.s, p.stride.w, p.dilation.w, p.padding.left, a.w, choice.skips_columns);
+      tap_axis(p.r, p.stride.h, p.dilation.h, p.padding.top, a.h, p.boundary.h == Boundary::zeros);
+  plan.w = tap_axis(p.s, p.stride.w, p.dilation.w, p.padding.left, a.w, choice.skips_columns);
   plan.lanes = kernels.lanes;
   plan.taps = p.t * p.r * p.s;
   plan.group_c = p.c / p.groups, plan.group_k = p.k / p.groups;
@@ -175,43 +164,6 @@ bool place_parts(const ConvProblem& p, const ChannelsCutter<Real>& cutter, Chann
 }
 
 }  // namespace
-
-TapRange ChannelsAxis::inside(int64_t at) const {
-  const int64_t from = first(at);
-  const auto tap_at = [&](int64_t index) {  // the first tap at `index` of x or behind it
-    return std::clamp<int64_t>(index > from ? ceil_div(index - from, dilation) : 0, 0, taps);
-  };
-  const int64_t begin = tap_at(0);
-  return {begin, std::max(begin, tap_at(extent))};
-}
-
-TapRange ChannelsAxis::slab_places(int64_t at, int64_t outputs) const {
-  const int64_t all = count(outputs), from = first(at);
-  if (!skips) return {0, all};
-  const auto place_at = [&](int64_t index) {  // the first place at `index` of x or behind it
-    return std::clamp<int64_t>(index > from ? ceil_div(index - from, every) : 0, 0, all);
-  };
-  const int64_t begin = place_at(0);
-  return {begin, std::max(begin, place_at(extent))};
-}
-
-std::vector<TapClass> tap_classes(const ChannelsAxis& axis, int64_t outputs) {
-  const TapRange all{0, axis.taps};
-  std::vector<TapClass> classes;
-  if (!axis.skips) return {{0, outputs, all}};
-  for (int64_t at = 0; at < outputs && classes.size() <= max_tap_classes;) {
-    TapClass here{at, at + 1, axis.inside(at)};
-    if (here.taps == all) {
-      const int64_t last = axis.extent - 1 - (axis.taps - 1) * axis.dilation + axis.before;
-      here.end = std::min(outputs, last / axis.stride + 1);
-    } else {
-      while (here.end < outputs && axis.inside(here.end) == here.taps) ++here.end;
-    }
-    classes.push_back(here);
-    at = here.end;
-  }
-  return classes;
-}
 
 template <class Real>
 ChannelsPlan plan_channels(const ConvProblem& p, const ChannelsKernels<Real>& kernels,

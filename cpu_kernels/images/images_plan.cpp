@@ -2,7 +2,6 @@
 #include "cpu_kernels/images/images_plan.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "cpu_kernels/conv/micro_kernel.hpp"
@@ -15,17 +14,6 @@ using std::int64_t;
 constexpr int64_t slab_limit = 640 << 10;  ///< of a level-2 cache for a band's input
 
 double number(int64_t value) { return static_cast<double>(value); }
-
-ChannelsAxis axis_of(int64_t taps, int64_t stride, int64_t dilation, int64_t before,
-                     int64_t extent) {
-  return {.taps = taps,
-          .stride = stride,
-          .dilation = dilation,
-          .before = before,
-          .extent = extent,
-          .every = taps == 1 ? stride : std::gcd(stride, dilation),
-          .skips = true};
-}
 
 /// Returns the bytes of the slab of a channel under `rows` output rows.
 template <class Real>
@@ -107,8 +95,8 @@ double products(const ConvProblem& p, const ImagesKernels<Real>& kernels, const 
 template <class Real>
 ImagesPlan plan_images(const ConvProblem& p, const ImagesKernels<Real>& kernels, int threads) {
   ImagesPlan plan{};
-  plan.h = axis_of(p.r, p.stride.h, p.dilation.h, p.padding.top, p.h);
-  plan.w = axis_of(p.s, p.stride.w, p.dilation.w, p.padding.left, p.w);
+  plan.h = tap_axis(p.r, p.stride.h, p.dilation.h, p.padding.top, p.h, true);
+  plan.w = tap_axis(p.s, p.stride.w, p.dilation.w, p.padding.left, p.w, true);
   plan.lanes = kernels.lanes;
   plan.group_c = p.c / p.groups, plan.group_k = p.k / p.groups;
   plan.p = p.p(), plan.q = p.q();

@@ -6,14 +6,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu_kernels/channels/channels_plan.hpp"
+#include "cpu_kernels/conv/blocks.hpp"
 #include "cpu_kernels/conv/images_kernels.hpp"
+#include "cpu_kernels/conv/tap_classes.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb {
 
 struct ImagesPlan : KernelPlan {
-  ChannelsAxis h, w;
+  TapAxis h, w;
   std::vector<TapClass> p_classes, q_classes;
   std::int64_t lanes;
   std::int64_t group_c, group_k, p, q;
