@@ -1,5 +1,5 @@
-// Taps that lie in zeros are left out: outputs of an axis are cut into classes that have the same taps
-// inside the image, and a band's copy of x has no padding then.
+// Taps that lie in zeros are left out: outputs of an axis are cut into classes that have the same
+// taps inside the image, and a band's copy of x has no padding then.
 #pragma once
 
 #include <algorithm>
