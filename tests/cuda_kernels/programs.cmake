@@ -93,12 +93,12 @@ function(plumb_damaged target source was is cases)
   target_include_directories(${target} BEFORE PRIVATE ${folder})
 endfunction()
 
-# plumb_test_damaged(<name> <target> <test>): the test must find what is planted. It ends there; a program that has no such
-# test has found nothing.
+# plumb_test_damaged(<name> <target> <test>): the test must find what is planted. It ends there, or crashes, which the shell
+# tells ctest as a failure like others; a program that has no such test has found nothing.
 function(plumb_test_damaged name target test)
   if(NOT TARGET ${target})
     return()
   endif()
-  add_test(NAME ${name} COMMAND ${target} ${test} --abort)
+  add_test(NAME ${name} COMMAND sh -c "\"$0\" \"$1\" --abort || exit 1" $<TARGET_FILE:${target}> ${test})
   set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "test cases: .* failed")
 endfunction()
