@@ -213,11 +213,11 @@ WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kerne
 template <class Real>
 double weights_chain(const ConvProblem& p) {
   if (p.n == 0) return 1;
-  constexpr int most_lanes = 64 / sizeof(Real);
-  constexpr int lanes_added = std::bit_width(static_cast<unsigned>(most_lanes)) - 1;
+  constexpr int max_lanes = 64 / sizeof(Real);
+  constexpr int lanes_added = std::bit_width(static_cast<unsigned>(max_lanes)) - 1;
   double longest = 1;
   // Which is chosen depends on the instruction set.
-  for (int64_t side = 1; side <= most_lanes; side *= 2) {
+  for (int64_t side = 1; side <= max_lanes; side *= 2) {
     const WeightsSum sum = weights_sum<Real>(p, side);
     const int64_t positions = sum.images_together * sum.rows * p.q();
     const auto tree = std::bit_width(static_cast<std::uint64_t>(sum.parts - 1));

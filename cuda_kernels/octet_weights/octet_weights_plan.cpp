@@ -223,8 +223,8 @@ double octet_weights_chain(const OctetWeightsPlan& plan) {
 std::optional<OctetWeightsPlan> plan_octet_weights(const ConvProblem& problem,
                                                    OctetWeightsChoice choice) {
   const auto sizes = weights_sizes(problem);
-  constexpr std::int64_t most_taps = octet_max_tap_tiles * octet_tile;
-  if (!sizes || sizes->taps() > most_taps) return std::nullopt;
+  constexpr std::int64_t max_taps = octet_max_tap_tiles * octet_tile;
+  if (!sizes || sizes->taps() > max_taps) return std::nullopt;
   Search search{*sizes, choice, cover_taps(*sizes)};
   if (search.tap_tiles > octet_max_tap_tiles) return std::nullopt;
   for (const OctetForm& form : octet_forms)

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "all_tiers.hpp"
 #include "conv_case.hpp"
 #include "damaged_copy.hpp"
-#include "support/sanitized.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
@@ -15,12 +15,6 @@ using namespace plumb_test;
 namespace {
 
 constexpr const char* names[] = {"cpu.conv.channels.fp32", "cpu.conv.channels.fp64"};
-
-ConvProblem problem_of(const char* text, DType dtype = DType::f32) {
-  ConvProblem problem = parse_problem(text).problem;
-  problem.dtype = dtype;
-  return check(problem);
-}
 
 constexpr const char* texts[] = {
     "g21mb1ic42ih40iw3oc63kh16kw16ph8pw8_padclamp",  // blocks of channels that lanes have copies of
@@ -70,37 +64,8 @@ std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
 }  // namespace
 
 TEST_CASE("cpu channels: all tiers, on every instruction set, in every dtype and layout") {
-  constexpr DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64};
-  constexpr Placement placements[] = {Placement::nhwc, Placement::nchw, Placement::strided};
-  std::size_t turn = 0;
-  for (const char* set : {"sse2", "avx2", "avx512"}) {
-    const ForcedInstructionSet forced(set);
-    const Device device = Device::open("cpu");
-    for (const char* name : names)
-      for (const char* text : texts) {
-        ++turn;
-        if (turn % 5 > (is_sanitized ? 0 : 2)) continue;  // others with another set or name
-        const std::size_t types = std::string_view(name).ends_with("fp32") ? 3 : 4;
-        const ConvAlgorithm* const algorithm = &algorithm_of(device, name);
-        // Types and layouts take turns, each problem as f32 in NHWC besides.
-        for (const bool plain : {true, false}) {
-          const ConvProblem problem = problem_of(text, plain ? DType::f32 : dtypes[turn % types]);
-          const Placement placement = plain ? Placement::nhwc : placements[turn % 3];
-          CAPTURE(set, name, to_string(problem), to_string(placement));
-          ValidationCase test = validation_case("", problem, placement);
-          test.accumulate = !plain;
-          test.bias = turn % 2 == 0;
-          test.activation = turn % 4 < 2 ? Activation::relu : Activation::none;
-          for (const ValidationRecord& record :
-               validate(device, {&algorithm, 1}, test, {.seed = 3})) {
-            CAPTURE(record.sentence, to_string(record.tier));
-            const bool unfused =
-                record.reason == Reason::not_reproducible && std::string_view(set) == "sse2";
-            CHECK((record.verdict == Verdict::pass || unfused));
-          }
-        }
-      }
-  }
+  check_all_tiers(names, texts, {Placement::nhwc, Placement::nchw, Placement::strided},
+                  [](Reason, std::string_view) { return false; });
 }
 
 TEST_CASE("cpu channels: a lost channel, a tap off at a border, a lost column are found") {

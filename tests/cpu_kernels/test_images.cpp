@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "all_tiers.hpp"
 #include "conv_case.hpp"
 #include "damaged_copy.hpp"
-#include "support/sanitized.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
@@ -16,12 +16,6 @@ using namespace plumb_test;
 namespace {
 
 constexpr const char* names[] = {"cpu.conv.images.fp32", "cpu.conv.images.fp64"};
-
-ConvProblem problem_of(const char* text, DType dtype = DType::f32) {
-  ConvProblem problem = parse_problem(text).problem;
-  problem.dtype = dtype;
-  return check(problem);
-}
 
 constexpr const char* texts[] = {
     "mb16ic3ih9iw10oc12kh3ph1",          // runs of 8 and 4 filters, or of 6
@@ -57,39 +51,10 @@ std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
 }  // namespace
 
 TEST_CASE("cpu images: all tiers, on every instruction set, in every dtype and layout") {
-  constexpr DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64};
-  constexpr Placement placements[] = {Placement::nchw, Placement::nhwc, Placement::strided};
-  std::size_t turn = 0;
-  for (const char* set : {"sse2", "avx2", "avx512"}) {
-    const ForcedInstructionSet forced(set);
-    const Device device = Device::open("cpu");
-    for (const char* name : names)
-      for (const char* text : texts) {
-        ++turn;
-        if (turn % 5 > (is_sanitized ? 0 : 2)) continue;  // others with another set or name
-        const std::size_t types = std::string_view(name).ends_with("fp32") ? 3 : 4;
-        const ConvAlgorithm* const algorithm = &algorithm_of(device, name);
-        // Types and layouts take turns, each problem as f32 in NCHW besides.
-        for (const bool plain : {true, false}) {
-          const ConvProblem problem = problem_of(text, plain ? DType::f32 : dtypes[turn % types]);
-          const Placement placement = plain ? Placement::nchw : placements[turn % 3];
-          CAPTURE(set, name, to_string(problem), to_string(placement));
-          ValidationCase test = validation_case("", problem, placement);
-          test.accumulate = !plain;
-          test.bias = turn % 2 == 0;
-          test.activation = turn % 4 < 2 ? Activation::relu : Activation::none;
-          for (const ValidationRecord& record :
-               validate(device, {&algorithm, 1}, test, {.seed = 3})) {
-            CAPTURE(record.sentence, to_string(record.tier));
-            const bool unfused =
-                record.reason == Reason::not_reproducible && std::string_view(set) == "sse2";
-            const bool refused =
-                record.reason == Reason::too_large && std::string_view(text).ends_with("kh40ph39");
-            CHECK((record.verdict == Verdict::pass || unfused || refused));
-          }
-        }
-      }
-  }
+  check_all_tiers(names, texts, {Placement::nchw, Placement::nhwc, Placement::strided},
+                  [](Reason reason, std::string_view text) {
+                    return reason == Reason::too_large && text.ends_with("kh40ph39");
+                  });
 }
 
 TEST_CASE("cpu images: a lost channel, a tap off at a border, a lost column are found") {
