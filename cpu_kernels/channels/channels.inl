@@ -34,11 +34,15 @@ template <class Real, int positions, int vectors, bool by_lane>
   const std::int64_t w_channel = run.w_taps * (vectors * lanes<Real>);
   const ChannelsTap* const taps = run.taps;
   const ChannelsTap* const end = taps + run.taps_count;
-  // What comes next in a row without a filter's extent follows its channels.
   constexpr int line = 64 / int{sizeof(Real)};
-  const Real* next = x + positions * step;
+  // The next tile of a row reads what follows the last tap's channels.
+  const Real* next = x + (run.taps_count > 0 ? end[-1].x : 0) + positions * step;
+  const Real* ahead = run.ahead;
+  const std::int64_t ahead_lines = run.ahead_lines;
   for (std::int64_t c = run.channels; c > 0; --c, x += x_channel, of_channel += w_channel) {
     if (!by_lane && run.from_memory) __builtin_prefetch(next), next += line;
+    if constexpr (!by_lane)
+      for (std::int64_t i = 0; i < ahead_lines; ++i) __builtin_prefetch(ahead, 0, 2), ahead += line;
     for (const ChannelsTap* tap = taps; tap < end; ++tap) {
       const Real* const w = of_channel + tap->w * (vectors * lanes<Real>);
       if constexpr (PLUMB_REGISTERS == 32 && !by_lane)
@@ -158,7 +162,7 @@ struct ChannelsTiles<Real, vectors, by_lane, std::integer_sequence<int, i...>> {
 };
 
 template <class Real, int vectors, bool by_lane>
-inline void sum_channels_of(const ChannelsRun<Real>& run) {
+inline void sum_channels_of(ChannelsRun<Real>& run) {
   using Tiles =
       ChannelsTiles<Real, vectors, by_lane, std::make_integer_sequence<int, channels_positions>>;
   // Tiles of a row are as equal as can be: a small one has too few sums for the latency of an FMA.
@@ -166,13 +170,15 @@ inline void sum_channels_of(const ChannelsRun<Real>& run) {
   for (std::int64_t row = 0; row < run.rows; ++row)
     for (std::int64_t tile = 0; tile < count; ++tile) {
       const std::int64_t first = run.count * tile / count, end = run.count * (tile + 1) / count;
+      if (run.ahead >= run.ahead_end) run.ahead_lines = 0;
       Tiles::of[end - first - 1](run, run.x + row * run.x_row + first * run.x_step,
                                  run.sums + row * run.sums_row + first * run.sums_step);
+      run.ahead += run.ahead_lines * run.channels * (64 / int{sizeof(Real)});
     }
 }
 
 template <class Real>
-void sum_channels(const ChannelsRun<Real>& run) {
+void sum_channels(ChannelsRun<Real>& run) {
   if (run.by_lane)
     run.vectors == 2 ? sum_channels_of<Real, 2, true>(run) : sum_channels_of<Real, 1, true>(run);
   else

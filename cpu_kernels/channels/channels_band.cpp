@@ -230,7 +230,10 @@ void ChannelsBand<Real>::sum_run(const Task& task, int64_t k, int64_t filters, i
       .w_channels = plan.group_c,
       .vectors = width / plan.lanes,
       .by_lane = plan.by_lane,
-      .from_memory = plan.in_place && k == task.k && (plan.by_lane || plan.taps == 1),
+      .from_memory = plan.in_place && k == task.k,
+      .ahead = nullptr,
+      .ahead_end = nullptr,
+      .ahead_lines = 0,
       .sums = sums,
       .sums_row = row,
       .sums_step = step,
@@ -248,10 +251,34 @@ void ChannelsBand<Real>::sum_run(const Task& task, int64_t k, int64_t filters, i
     run.x_row = plan.h.stride * a.x_h, run.x_step = a.q_step;
   }
   if (plan.by_lane) run.x += plan.in_place ? k : k - task.k;
+  if (plan.streams_filters) prefetch_filters(task, k, c, run);
   sum_classes(task, run);
   if (!last) return;
   if (shared_.corrects) correct(task, k, filters, sums, row, step);
   if (!shared_.in_y) store(task, k, filters, sums);
+}
+
+/// Has a run fetch the filters that the next one reads, a share with each tile.
+template <class Real>
+void ChannelsBand<Real>::prefetch_filters(const Task& task, int64_t k, int64_t c,
+                                          ChannelsRun<Real>& run) const {
+  const ChannelsPlan& plan = shared_.plan;
+  int64_t set = task.set;
+  k += plan.run;
+  if (k >= task.k + task.filters) {
+    k = task.k, c += plan.block;
+    if (c >= plan.group_c) {  // the next task, in the order of task_of()
+      c = 0, k += plan.chunk;
+      if (k >= plan.set_filters) k = 0, set = (set + 1) % plan.sets;
+    }
+  }
+  const int64_t width = round_up(std::min(plan.run, plan.set_filters - k), plan.lanes);
+  const int64_t channels = std::min(plan.block, plan.group_c - c);
+  const int64_t values = channels * plan.taps * width, line = 64 / int64_t{sizeof(Real)};
+  run.ahead = shared_.filters + (set * plan.set_lanes() + k) * plan.terms() + c * plan.taps * width;
+  run.ahead_end = run.ahead + values;
+  const int64_t tiles = task.rows * ceil_div(task.columns, shared_.kernels.positions);
+  run.ahead_lines = ceil_div(values, line * tiles * run.channels);
 }
 
 /// Adds the run's terms to the sums of the task, each class of outputs with its taps.
@@ -279,6 +306,7 @@ void ChannelsBand<Real>::sum_classes(const Task& task, ChannelsRun<Real> run) {
         std::swap(part.sums_row, part.sums_step);
       }
       shared_.kernels.sum(part);
+      run.ahead = part.ahead, run.ahead_lines = part.ahead_lines;
     }
   }
 }

@@ -48,6 +48,8 @@ class ChannelsBand {
   void load_row(const Task& task, std::int64_t channels, const char* x, Real* to);
   void sum_run(const Task& task, std::int64_t k, std::int64_t filters, std::int64_t c,
                std::int64_t channels);
+  void prefetch_filters(const Task& task, std::int64_t k, std::int64_t c,
+                        ChannelsRun<Real>& run) const;
   void sum_classes(const Task& task, ChannelsRun<Real> run);
   void correct(const Task& task, std::int64_t k, std::int64_t filters, Real* sums, std::int64_t row,
                std::int64_t step) const;

@@ -118,7 +118,6 @@ double ChannelsCutter<Real>::products(const ChannelsCut& cut) const {
   // Of a sum that is loaded and stored, of one that is turned on its way to y, and of a weight from
   // beyond the second cache.
   constexpr double sum = 4, turned = 20, weight = 5;
-  constexpr double kept = 768 << 10;
   const ChannelsAxes& a = plan_.axes;
   const double lanes = number(plan_.sets * plan_.set_lanes());
   const double blocks = number(ceil_div(plan_.group_c, cut.block));
@@ -128,7 +127,7 @@ double ChannelsCutter<Real>::products(const ChannelsCut& cut) const {
   if (a.y_k != 1) all += lanes * outputs * turned;
   all += bands * copied(cut);
   const double weights = lanes * number(plan_.terms());
-  if (weights * sizeof(Real) > kept) all += bands * weights * weight;
+  if (plan_.streams_filters) all += bands * weights * weight;
   return number(a.n) * all;
 }
 

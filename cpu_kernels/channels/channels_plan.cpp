@@ -134,6 +134,8 @@ ChannelsPlan begin_plan(const ConvProblem& p, const ChannelsKernels<Real>& kerne
   plan.expand = plan.by_lane && (plan.group_k > 1 || plan.group_c > 1);
   plan.sets = plan.by_lane ? 1 : p.groups;
   plan.set_filters = plan.by_lane ? p.k : plan.group_k;
+  const double filters = number(plan.sets * plan.set_lanes()) * number(plan.terms());
+  plan.streams_filters = !plan.by_lane && filters * sizeof(Real) > kept_filters;
   plan.run = std::min(kernels.vectors, ceil_div(plan.set_filters, plan.lanes)) * plan.lanes;
   for (const auto& [axis, outputs] : {std::pair{&plan.d, a.z}, {&plan.h, a.p}})
     axis->skips = axis->skips && tap_classes(*axis, outputs).size() <= max_tap_classes;

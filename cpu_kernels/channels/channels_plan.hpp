@@ -69,6 +69,9 @@ inline constexpr std::size_t max_tap_classes = 65;
 /// of an axis that does not skip one class of all taps.
 std::vector<TapClass> tap_classes(const ChannelsAxis& axis, std::int64_t outputs);
 
+/// Bytes of filters that stay in a second cache from one band to the next.
+inline constexpr std::int64_t kept_filters = 768 << 10;
+
 struct ChannelsPlan : KernelPlan {
   ChannelsAxes axes;
   ChannelsAxis d, h, w;
@@ -85,6 +88,7 @@ struct ChannelsPlan : KernelPlan {
   std::int64_t blocks, block;          ///< of a group's channels, and the channels of one
   std::int64_t rows, bands;            ///< of a band; bands below each other
   std::int64_t columns, column_bands;  ///< of a band; bands beside each other
+  bool streams_filters;  ///< whether a second cache has no room for all filters
   std::int64_t pitch, row, plane;      ///< in the slab, from a column, row and plane to the next
   std::int64_t sums_step;  ///< from an output's sums to the next, where they are not in y
   double products;         ///< that take as long as all work in caches does

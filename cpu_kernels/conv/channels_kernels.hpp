@@ -35,6 +35,10 @@ struct ChannelsRun {
   std::int64_t vectors;     ///< at most ChannelsKernels::vectors
   bool by_lane;
   bool from_memory;  ///< whether x may lie in no cache, and is prefetched a tile ahead
+  /// What is read next, [ahead, ahead_end), may lie in no cache either, and comes `ahead_lines`
+  /// cache lines with each channel. A call moves `ahead` on.
+  const Real *ahead, *ahead_end;
+  std::int64_t ahead_lines;
   Real* sums;        ///< of `filters` neighbours each
   std::int64_t sums_row, sums_step;
   std::int64_t filters;  ///< without `by_lane` one run's
@@ -82,7 +86,7 @@ struct ChannelsKernels {
   std::int64_t lanes;
   std::int64_t positions;  ///< outputs of a register tile
   std::int64_t vectors;    ///< vectors of filters of a register tile
-  void (*sum)(const ChannelsRun<Real>&);
+  void (*sum)(ChannelsRun<Real>&);
   void (*load)(const ChannelsLoad<Real>&);
   void (*store)(const ChannelsStore<Real>&);
 };
