@@ -1,4 +1,4 @@
-// Bands of outputs with vectors over filters: slabs are loaded, runs of filters summed and stored.
+// Bands of outputs with vectors over filters: runs of filters are summed and stored.
 #include "cpu_kernels/channels/channels_band.hpp"
 
 #include <algorithm>
@@ -31,6 +31,7 @@ ChannelsLaunch<Real>::ChannelsLaunch(const ConvLaunch& call, const ChannelsPlan&
   corrects = zeros && !std::all_of(flags, flags + cut.sets * cut.runs_of_set(),
                                    [](Real flag) { return flag == 0; });
   in_y = size_in_bytes(problem.dtype) == sizeof(Real) && cut.axes.y_k == 1 && !call.accumulate;
+  tile_by_tile = in_y && cut.in_place && cut.taps == 1 && cut.blocks == 1 && !cut.streams_filters;
 }
 
 template <class Real>
@@ -45,60 +46,56 @@ ChannelsBand<Real>::ChannelsBand(const ChannelsLaunch<Real>& shared, std::byte* 
   std::fill_n(slab_, plan.slab_bytes / sizeof(Real), Real{0});
   std::fill_n(staged_, plan.staged_bytes / sizeof(Real), Real{0});
   taps_.resize(static_cast<std::size_t>(plan.taps));
-}
-
-/// Finds which places under the task the slab has: all, or, where taps in zeros are left out, those
-/// in the image.
-template <class Real>
-void ChannelsBand<Real>::place(const Task& task) {
-  const ChannelsPlan& plan = shared_.plan;
-  planes_ = plan.d.skips ? plan.d.inside(task.z) : TapRange{0, plan.d.taps};
-  slab_rows_ = plan.h.slab_places(task.p, task.rows);
-  slab_columns_ = plan.w.slab_places(task.q, task.columns);
+  const auto planes = static_cast<std::size_t>(plan.d.taps);
+  held_.assign(planes, no_plane), slots_.resize(planes), loads_.resize(planes);
 }
 
 /// Returns where taps of the task at hand have their input, from that of the first output's first
-/// tap on, and their filters.
+/// tap on, and their filters; and of a row of outputs, if there is one, whether its first and its
+/// last have a tap in copied zeros.
 template <class Real>
-const ChannelsTap* ChannelsBand<Real>::taps_of(TapRange t, TapRange r, TapRange s) {
+const ChannelsTap* ChannelsBand<Real>::taps_of(TapRange t, TapRange r, TapRange s,
+                                               TapRange outputs) {
   const ChannelsPlan& plan = shared_.plan;
   const ChannelsAxes& a = plan.axes;
-  if (t == taps_t_ && r == taps_r_ && s == taps_s_) return taps_.data();
-  taps_t_ = t, taps_r_ = r, taps_s_ = s;
-  const int64_t x_t = plan.in_place ? plan.d.dilation * a.x_d : plan.plane;
+  if (t == taps_t_ && r == taps_r_ && s == taps_s_ && outputs == taps_outputs_) return taps_.data();
+  taps_t_ = t, taps_r_ = r, taps_s_ = s, taps_outputs_ = outputs;
+  TapRange first = s, last = s;
+  if (plan.zero_columns && outputs.count() > 0)
+    first = plan.w.inside(outputs.begin), last = plan.w.inside(outputs.end - 1);
+  const auto zero = [](TapRange inside, int64_t tap) {
+    return tap < inside.begin || tap >= inside.end ? 1u : 0u;
+  };
   const int64_t x_r = plan.in_place ? plan.h.dilation * a.x_h : plan.h.slab_dilation() * plan.row;
   const int64_t x_s = plan.in_place ? plan.w.dilation * a.x_w : plan.w.slab_dilation() * plan.pitch;
   ChannelsTap* to = taps_.data();
-  for (int64_t i = t.begin; i < t.end; ++i)
+  for (int64_t i = t.begin; i < t.end; ++i) {
+    const int64_t x_t = plan.in_place ? i * plan.d.dilation * a.x_d : slots_[i] * plan.plane;
     for (int64_t j = r.begin; j < r.end; ++j)
       for (int64_t l = s.begin; l < s.end; ++l)
-        *to++ = {.x = i * x_t + j * x_r + l * x_s, .w = (i * plan.h.taps + j) * plan.w.taps + l};
+        *to++ = {.x = x_t + j * x_r + l * x_s,
+                 .w = (i * plan.h.taps + j) * plan.w.taps + l,
+                 .zeros = zero(first, l) | 2 * zero(last, l)};
+  }
   return taps_.data();
 }
 
-/// Tasks go on through a band's chunks, so that one slab serves them, then through the bands.
+/// Tasks go on through a band's chunks, so that one slab serves them, then through its planes, of
+/// which neighbours share most of what is loaded, then through the bands.
 template <class Real>
 typename ChannelsBand<Real>::Task ChannelsBand<Real>::task_of(int64_t index) const {
   const ChannelsPlan& plan = shared_.plan;
   Task task{};
   task.k = index % plan.chunks * plan.chunk, index /= plan.chunks;
+  task.z = index % plan.axes.z, index /= plan.axes.z;
   task.set = index % plan.sets, index /= plan.sets;
   task.q = index % plan.column_bands * plan.columns, index /= plan.column_bands;
   task.p = index % plan.bands * plan.rows, index /= plan.bands;
-  task.z = index % plan.axes.z, task.n = index / plan.axes.z;
+  task.n = index;
   task.rows = std::min(plan.rows, plan.axes.p - task.p);
   task.columns = std::min(plan.columns, plan.axes.q - task.q);
   task.filters = std::min(plan.chunk, plan.set_filters - task.k);
   return task;
-}
-
-/// Says whether the slab has all of the task's input.
-template <class Real>
-bool ChannelsBand<Real>::same_slab(const Task& task) const {
-  if (!is_loaded_ || shared_.plan.blocks > 1) return false;
-  const bool same_filters = !shared_.plan.by_lane || task.k == loaded_.k;
-  return same_filters && task.set == loaded_.set && task.n == loaded_.n && task.z == loaded_.z &&
-         task.p == loaded_.p && task.q == loaded_.q;
 }
 
 template <class Real>
@@ -108,83 +105,15 @@ void ChannelsBand<Real>::run(int64_t index) {
   place(task);
   for (int64_t c = 0; c < plan.group_c; c += plan.block) {
     const int64_t channels = std::min(plan.block, plan.group_c - c);
-    if (!plan.in_place && !same_slab(task)) {
+    if (!plan.in_place) {
       load_slab(task, c, channels);
       loaded_ = task, is_loaded_ = true;
     }
-    // By lane all runs of a tile are one call: their inputs are neighbours.
-    const int64_t step = plan.by_lane ? task.filters : plan.run;
+    // All runs of a tile are one call by lane, where their inputs are neighbours, and of one tap,
+    // where y and not x is what has to be fetched.
+    const int64_t step = plan.by_lane || shared_.tile_by_tile ? task.filters : plan.run;
     for (int64_t k = task.k; k < task.k + task.filters; k += step)
       sum_run(task, k, std::min(step, task.k + task.filters - k), c, channels);
-  }
-}
-
-/// Copies the input of a band's outputs, channels [c, c + channels) of each group, and what the
-/// boundaries show around the image.
-template <class Real>
-void ChannelsBand<Real>::load_slab(const Task& task, int64_t c, int64_t channels) {
-  const ChannelsPlan& plan = shared_.plan;
-  const ChannelsAxes& a = plan.axes;
-  const ConvProblem& p = shared_.problem;
-  const int64_t group = plan.by_lane ? task.k / plan.group_k : task.set;
-  const int64_t first = task.n * a.x_n + (group * plan.group_c + c) * a.x_c;
-  const int64_t width = slab_columns_.count() * plan.pitch;
-  for (int64_t t = planes_.begin; t < planes_.end; ++t) {
-    const int64_t d = boundary_index(p.boundary.d, plan.d.first(task.z) + t * plan.d.dilation, a.d);
-    for (int64_t i = slab_rows_.begin; i < slab_rows_.end; ++i) {
-      const int64_t h = boundary_index(p.boundary.h, plan.h.first(task.p) + i * plan.h.every, a.h);
-      Real* const to = slab_ + (t - planes_.begin) * plan.plane + (i - slab_rows_.begin) * plan.row;
-      if (d < 0 || h < 0)
-        std::fill_n(to, width, Real{0});
-      else
-        load_row(task, channels,
-                 element_at(shared_.launch.x, first + d * a.x_d + h * a.x_h, p.dtype), to);
-    }
-  }
-}
-
-/// Copies a row of the slab; x is the first column of its row.
-template <class Real>
-void ChannelsBand<Real>::load_row(const Task& task, int64_t channels, const char* x, Real* to) {
-  const ChannelsPlan& plan = shared_.plan;
-  const ChannelsAxes& a = plan.axes;
-  const ConvProblem& p = shared_.problem;
-  const int64_t every = plan.w.every, left = plan.w.first(task.q);
-  TapAxis in_image = plan.w;
-  in_image.skips = true;
-  const TapRange inside = in_image.slab_places(task.q, task.columns);
-  const int64_t last = task.k + task.filters - 1;
-  ChannelsLoad<Real> load{
-      .dtype = p.dtype,
-      .x = nullptr,
-      .x_column = every * a.x_w,
-      .x_channel = a.x_c,
-      .x_group = plan.group_c * a.x_c,
-      .columns = 0,
-      .channels = plan.by_lane && !plan.expand ? task.filters : channels,
-      .groups = plan.by_lane ? last / plan.group_k - task.k / plan.group_k + 1 : 1,
-      .to = nullptr,
-      .pitch = plan.pitch,
-      .expand = plan.expand,
-      .filters = plan.chunk,
-      .group_filters = plan.group_k,
-      .skip = plan.by_lane ? task.k % plan.group_k : 0,
-      .staged = staged_};
-  const auto copy = [&](int64_t column, int64_t w, int64_t count) {
-    load.x = element_at(x, w * a.x_w, p.dtype);
-    load.columns = count;
-    load.to = to + (column - slab_columns_.begin) * plan.pitch;
-    shared_.kernels.load(load);
-  };
-  if (inside.count() > 0) copy(inside.begin, left + inside.begin * every, inside.count());
-  for (int64_t i = slab_columns_.begin; i < slab_columns_.end; ++i) {
-    if (i == inside.begin) i = inside.end;
-    if (i >= slab_columns_.end) break;
-    const int64_t w = boundary_index(p.boundary.w, left + i * every, a.w);
-    if (w < 0)
-      std::fill_n(to + (i - slab_columns_.begin) * plan.pitch, plan.pitch, Real{0});
-    else
-      copy(i, w, 1);
   }
 }
 
@@ -213,45 +142,78 @@ void ChannelsBand<Real>::sum_run(const Task& task, int64_t k, int64_t filters, i
       plumb::load_row(static_cast<const decltype(stored)*>(launch.bias) + of_all, 1, filters,
                       bias_);
     });
-  ChannelsRun<Real> run{
-      .x = slab_ - planes_.begin * plan.plane - slab_rows_.begin * plan.row -
-           slab_columns_.begin * plan.pitch,
-      .x_row = plan.h.slab_stride() * plan.row,
-      .x_step = plan.w.slab_stride() * plan.pitch,
-      .x_channel = plan.in_place ? a.x_c
-                   : plan.expand ? plan.chunk
-                                 : 1,
-      .first_channel = c,
-      .channels = channels,
-      .taps = nullptr,
-      .taps_count = 0,
-      .w = shared_.filters + (task.set * plan.set_lanes() + k) * plan.terms(),
-      .w_taps = plan.taps,
-      .w_channels = plan.group_c,
-      .vectors = width / plan.lanes,
-      .by_lane = plan.by_lane,
-      .from_memory = plan.in_place && k == task.k && (plan.by_lane || plan.taps == 1),
-      .sums = sums,
-      .sums_row = row,
-      .sums_step = step,
-      .filters = filters,
-      .rows = task.rows,
-      .count = task.columns,
-      .first = c == 0,
-      .bias = last && launch.bias ? bias_ : nullptr,
-      .relu = last && launch.activation == Activation::relu && !launch.accumulate,
-      .plus_zero = last && launch.reproducible};
+  // As many tiles as memory takes to answer, some 2000 products of vectors.
+  const int64_t of_tile =
+      plan.taps * shared_.kernels.positions * round_up(filters, plan.lanes) / plan.lanes;
+  const int64_t tiles_ahead = std::clamp<int64_t>(ceil_div(2000, of_tile), 1, 8);
+  ChannelsRun<Real> run{.x = slab_ - slab_rows_.begin * plan.row - slab_columns_.begin * plan.pitch,
+                        .x_row = plan.h.slab_stride() * plan.row,
+                        .x_step = plan.w.slab_stride() * plan.pitch,
+                        .x_channel = plan.in_place ? a.x_c
+                                     : plan.expand ? plan.chunk
+                                     : plan.turn   ? plan.groups
+                                                   : 1,
+                        .x_vector = plan.turn ? plan.groups * plan.block : plan.groups,
+                        .first_channel = c,
+                        .channels = channels,
+                        .taps = nullptr,
+                        .taps_count = 0,
+                        .w = shared_.filters + (task.set * plan.set_lanes() + k) * plan.terms(),
+                        .w_taps = plan.taps,
+                        .w_channels = plan.group_c,
+                        .vectors = width / plan.lanes,
+                        .groups = plan.groups,
+                        .from_memory = plan.in_place && k == task.k,
+                        .tiles_ahead = tiles_ahead,
+                        .ahead = nullptr,
+                        .ahead_end = nullptr,
+                        .ahead_lines = 0,
+                        .sums = sums,
+                        .sums_row = row,
+                        .sums_step = step,
+                        .filters = filters,
+                        .rows = task.rows,
+                        .count = task.columns,
+                        .first = c == 0,
+                        .bias = last && launch.bias ? bias_ : nullptr,
+                        .relu = last && launch.activation == Activation::relu && !launch.accumulate,
+                        .plus_zero = last && launch.reproducible};
   if (plan.in_place) {
     run.x = static_cast<const Real*>(launch.x) + task.n * a.x_n +
             (task.set * plan.group_c + c) * a.x_c + plan.d.first(task.z) * a.x_d +
             plan.h.first(task.p) * a.x_h + task.q * a.q_step - plan.w.before * a.x_w;
     run.x_row = plan.h.stride * a.x_h, run.x_step = a.q_step;
   }
-  if (plan.by_lane) run.x += plan.in_place ? k : k - task.k;
+  if (plan.by_lane && plan.in_place) run.x += k / plan.lanes * run.x_vector;
+  if (plan.streams_filters) prefetch_filters(task, k, c, run);
   sum_classes(task, run);
   if (!last) return;
   if (shared_.corrects) correct(task, k, filters, sums, row, step);
   if (!shared_.in_y) store(task, k, filters, sums);
+}
+
+/// Has a run fetch the filters that the next one reads, a share with each tile.
+template <class Real>
+void ChannelsBand<Real>::prefetch_filters(const Task& task, int64_t k, int64_t c,
+                                          ChannelsRun<Real>& run) const {
+  const ChannelsPlan& plan = shared_.plan;
+  int64_t set = task.set;
+  k += plan.run;
+  if (k >= task.k + task.filters) {
+    k = task.k, c += plan.block;
+    if (c >= plan.group_c) {  // the next task, in the order of task_of()
+      c = 0, k += plan.chunk;
+      if (k >= plan.set_filters) k = 0;
+      if (k == 0 && task.z == plan.axes.z - 1) set = (set + 1) % plan.sets;
+    }
+  }
+  const int64_t width = round_up(std::min(plan.run, plan.set_filters - k), plan.lanes);
+  const int64_t channels = std::min(plan.block, plan.group_c - c);
+  const int64_t values = channels * plan.taps * width, line = 64 / int64_t{sizeof(Real)};
+  run.ahead = shared_.filters + (set * plan.set_lanes() + k) * plan.terms() + c * plan.taps * width;
+  run.ahead_end = run.ahead + values;
+  const int64_t tiles = task.rows * ceil_div(task.columns, shared_.kernels.positions);
+  run.ahead_lines = ceil_div(values, line * tiles * run.channels);
 }
 
 /// Adds the run's terms to the sums of the task, each class of outputs with its taps.
@@ -267,18 +229,21 @@ void ChannelsBand<Real>::sum_classes(const Task& task, ChannelsRun<Real> run) {
       const int64_t columns = std::min(q.end, task.q + task.columns) - column;
       if (row >= end || columns <= 0) continue;
       ChannelsRun<Real> part = run;
-      part.taps = taps_of(planes_, p.taps, q.taps);
+      // Tiles go along the longer side of a narrow rectangle.
+      const bool down = columns < shared_.kernels.positions && end - row > columns;
+      part.taps =
+          taps_of(planes_, p.taps, q.taps, down ? TapRange{} : TapRange{column, column + columns});
       part.taps_count = planes_.count() * p.taps.count() * q.taps.count();
       part.x = x + (row - task.p) * run.x_row + (column - task.q) * run.x_step;
       part.sums = sums + (row - task.p) * run.sums_row + (column - task.q) * run.sums_step;
       part.rows = end - row, part.count = columns;
-      // Tiles go along the longer side of a narrow rectangle.
-      if (columns < shared_.kernels.positions && part.rows > columns) {
+      if (down) {
         std::swap(part.rows, part.count);
         std::swap(part.x_row, part.x_step);
         std::swap(part.sums_row, part.sums_step);
       }
       shared_.kernels.sum(part);
+      run.ahead = part.ahead, run.ahead_lines = part.ahead_lines;
     }
   }
 }
@@ -312,8 +277,8 @@ Real ChannelsBand<Real>::sum_inside(const Task& task, int64_t k, int64_t p, int6
   const Padding& padding = problem.padding;
   const int64_t first = k / plan.run * plan.run;
   const int64_t width = round_up(std::min(plan.run, plan.set_filters - first), plan.lanes);
-  const Real* w =
-      shared_.filters + (task.set * plan.set_lanes() + first) * plan.terms() + k - first;
+  const Real* w = shared_.filters + (task.set * plan.set_lanes() + first) * plan.terms() +
+                  plan.packed(k - first);
   const int64_t group = plan.by_lane ? k / plan.group_k : task.set;
   Real sum = 0;
   for (int64_t c = 0; c < plan.group_c; ++c)

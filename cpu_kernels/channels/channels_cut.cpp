@@ -9,7 +9,7 @@ namespace {
 using std::int64_t;
 
 constexpr int64_t slab_limit = 320 << 10;     ///< of a level-2 cache for a band's input
-constexpr int64_t filters_limit = 128 << 10;  ///< of it for a run's filters of a block
+constexpr int64_t filters_limit = 256 << 10;  ///< of it for a run's filters of a block
 constexpr int64_t sums_limit = 256 << 10;     ///< of it for sums
 
 double number(int64_t value) { return static_cast<double>(value); }
@@ -18,7 +18,8 @@ double number(int64_t value) { return static_cast<double>(value); }
 
 template <class Real>
 int64_t ChannelsCutter<Real>::pitch(int64_t block) const {
-  const int64_t values = !plan_.by_lane ? block : plan_.chunk * (plan_.expand ? block : 1);
+  const int64_t channels = plan_.expand || plan_.turn ? block : 1;
+  const int64_t values = !plan_.by_lane ? block : plan_.chunk_inputs() * channels;
   if (plan_.in_place) return values;
   const int64_t line = 64 / int64_t{sizeof(Real)};
   if (values < line) return plan_.by_lane ? round_up(values, plan_.lanes) : values;
@@ -82,10 +83,21 @@ double ChannelsCutter<Real>::positions(const ChannelsCut& cut) const {
       const int64_t rows = std::min(p.count(), cut.rows),
                     columns = std::min(q.count(), cut.columns);
       const double times = number(p.count()) / number(rows) * number(q.count()) / number(columns);
-      const double terms = planes * number(p.taps.count() * q.taps.count()) * number(cut.block);
+      double terms = planes * number(p.taps.count() * q.taps.count()) * number(cut.block);
+      if (columns >= kernels_.positions || rows <= columns) terms *= 1 - plan_.in_zeros;
       all += times * tiles(rows, columns, terms);
     }
   return number(plan_.axes.z) * all * number(plan_.group_c) / number(cut.block);
+}
+
+/// Returns how many planes are copied for a plane of outputs. Of neighbours' those stay that both
+/// have, unless the slab is filled several times for each.
+template <class Real>
+double ChannelsCutter<Real>::planes(const ChannelsCut& cut) const {
+  const TapAxis& d = plan_.d;
+  const bool shared = cut.block == plan_.group_c && d.stride % d.dilation == 0;
+  const int64_t news = shared ? std::min(d.taps, d.stride / d.dilation) : d.taps;
+  return number(d.taps + (plan_.axes.z - 1) * news) / number(plan_.axes.z);
 }
 
 /// Returns the products that the copy of a band's input takes.
@@ -107,10 +119,10 @@ double ChannelsCutter<Real>::copied(const ChannelsCut& cut) const {
     of_column += number(plan_.sets * plan_.set_lanes()) * number(plan_.group_c) * expanded;
   // Each row of each part is begun.
   const int64_t parts = ceil_div(plan_.set_filters, plan_.chunk) * plan_.sets;
-  const int64_t rows = problem_.t * plan_.h.slab_count(cut.rows);
-  return number(rows) * (number(plan_.w.slab_count(cut.columns)) * of_column +
-                         number(plan_.by_lane ? parts : plan_.sets) * row *
-                             number(ceil_div(plan_.group_c, cut.block)));
+  const double rows = planes(cut) * number(plan_.h.slab_count(cut.rows));
+  return rows * (number(plan_.w.slab_count(cut.columns)) * of_column +
+                 number(plan_.by_lane ? parts : plan_.sets) * row *
+                     number(ceil_div(plan_.group_c, cut.block)));
 }
 
 template <class Real>
@@ -118,7 +130,6 @@ double ChannelsCutter<Real>::products(const ChannelsCut& cut) const {
   // Of a sum that is loaded and stored, of one that is turned on its way to y, and of a weight from
   // beyond the second cache.
   constexpr double sum = 4, turned = 20, weight = 5;
-  constexpr double kept = 768 << 10;
   const ChannelsAxes& a = plan_.axes;
   const double lanes = number(plan_.sets * plan_.set_lanes());
   const double blocks = number(ceil_div(plan_.group_c, cut.block));
@@ -128,7 +139,7 @@ double ChannelsCutter<Real>::products(const ChannelsCut& cut) const {
   if (a.y_k != 1) all += lanes * outputs * turned;
   all += bands * copied(cut);
   const double weights = lanes * number(plan_.terms());
-  if (weights * sizeof(Real) > kept) all += bands * weights * weight;
+  if (plan_.streams_filters) all += bands * weights * weight;
   return number(a.n) * all;
 }
 

@@ -31,6 +31,7 @@ class ChannelsCutter {
   std::int64_t block_of(std::int64_t rows, std::int64_t columns) const;
   double tiles(std::int64_t rows, std::int64_t columns, double terms) const;
   double positions(const ChannelsCut& cut) const;
+  double planes(const ChannelsCut& cut) const;
   double copied(const ChannelsCut& cut) const;
   double products(const ChannelsCut& cut) const;
 

@@ -89,7 +89,7 @@ void read_in_place(const ConvProblem& p, int64_t positions, ChannelsPlan& plan) 
   const bool shows = (!plan.d.skips && padding.front + padding.back > 0) ||
                      (!plan.h.skips && padding.top + padding.bottom > 0) ||
                      (!plan.w.skips && padding.left + padding.right > 0);
-  if (plan.expand || a.x_c != 1 || shows) return;
+  if (plan.expand || plan.turn || a.x_c != 1 || shows) return;
   plan.in_place =
       plan.by_lane ? plan.set_filters % plan.lanes == 0 : lines_stay<Real>(plan, positions);
 }
@@ -117,15 +117,31 @@ ChannelsPlan begin_plan(const ConvProblem& p, const ChannelsKernels<Real>& kerne
   plan.lanes = kernels.lanes;
   plan.taps = p.t * p.r * p.s;
   plan.group_c = p.c / p.groups, plan.group_k = p.k / p.groups;
-  // Groups of few filters share vectors: half of a vector is less than copies of many channels.
-  plan.by_lane = p.groups > 1 && plan.group_k < plan.lanes &&
-                 (2 * plan.group_k < plan.lanes || plan.group_c <= 2);
-  plan.expand = plan.by_lane && (plan.group_k > 1 || plan.group_c > 1);
+  // Groups of few filters share vectors. Where two or four fill one, their inputs are repeated as
+  // they are loaded; others' are copied, and half of a vector is less than copies of many channels.
+  const int64_t groups = plan.lanes % plan.group_k == 0 ? plan.lanes / plan.group_k : 1;
+  const bool repeats = p.groups > 1 && (groups == 2 || groups == 4) && groups < plan.lanes &&
+                       (plan.group_c == 1 || plan.group_c >= 4);
+  plan.by_lane = repeats || (p.groups > 1 && plan.group_k < plan.lanes &&
+                             (2 * plan.group_k < plan.lanes || plan.group_c <= 2));
+  plan.groups = repeats ? groups : plan.by_lane ? plan.lanes : 1;
+  plan.expand = plan.by_lane && !repeats && (plan.group_k > 1 || plan.group_c > 1);
+  plan.turn = repeats && plan.group_c > 1;
   plan.sets = plan.by_lane ? 1 : p.groups;
   plan.set_filters = plan.by_lane ? p.k : plan.group_k;
-  plan.run = std::min(kernels.vectors, ceil_div(plan.set_filters, plan.lanes)) * plan.lanes;
+  const double filters = number(plan.sets * plan.set_lanes()) * number(plan.terms());
+  plan.streams_filters = !plan.by_lane && filters * sizeof(Real) > kept_filters;
+  plan.run = repeats
+                 ? plan.lanes
+                 : std::min(kernels.vectors, ceil_div(plan.set_filters, plan.lanes)) * plan.lanes;
   for (const auto& [axis, outputs] : {std::pair{&plan.d, a.z}, {&plan.h, a.p}})
     axis->skips = axis->skips && tap_classes(*axis, outputs).size() <= max_tap_classes;
+  plan.zero_columns =
+      !plan.w.skips && p.padding.left + p.padding.right > 0 && p.boundary.w == Boundary::zeros;
+  if (plan.zero_columns && !plan.by_lane) {
+    const int64_t inside = plan.w.inside(0).count() + plan.w.inside(a.q - 1).count();
+    plan.in_zeros = number(2 * p.s - inside) / number(std::max<int64_t>(a.q, 2) * p.s);
+  }
   read_in_place<Real>(p, kernels.positions, plan);
   plan.z_classes = tap_classes(plan.d, a.z);
   plan.p_classes = tap_classes(plan.h, a.p);
@@ -148,11 +164,12 @@ bool place_parts(const ConvProblem& p, const ChannelsCutter<Real>& cutter, Chann
     plan.plane = plan.row * plan.h.slab_count(plan.rows);
     plan.slab_bytes = padded((p.t * plan.plane + 2 * plan.lanes) * int64_t{sizeof(Real)});
   }
+  const bool stages = plan.expand || plan.turn;
   const double staged =
-      plan.expand ? number(staged_columns) * number(plan.chunk) * number(plan.block) : 0;
+      stages ? number(staged_columns) * number(plan.chunk) * number(plan.block) : 0;
   const double sums = number(plan.rows) * number(plan.columns) * number(plan.chunk);
   if ((staged + sums) * sizeof(Real) > workspace_limit_bytes) return false;
-  if (plan.expand) {
+  if (stages) {
     const int64_t groups = ceil_div(plan.chunk, plan.group_k) + 1;
     plan.staged_bytes =
         padded((staged_columns * groups * plan.block + plan.lanes) * int64_t{sizeof(Real)});

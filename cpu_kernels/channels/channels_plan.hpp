@@ -24,14 +24,21 @@ struct ChannelsAxes {
   std::int64_t q_step;  ///< in x, from an output to its neighbour in a row
 };
 
+/// Bytes of filters that stay in a second cache from one band to the next.
+inline constexpr std::int64_t kept_filters = 768 << 10;
+
 struct ChannelsPlan : KernelPlan {
   ChannelsAxes axes;
   TapAxis d, h, w;
   std::vector<TapClass> z_classes, p_classes, q_classes;
   std::int64_t lanes;
-  std::int64_t run;   ///< filters of a run: whole vectors
-  bool by_lane;       ///< whether each filter has an input of its own in the slab
-  bool expand;        ///< whether filters of a group have copies of its channels
+  std::int64_t run;     ///< filters of a run: whole vectors
+  bool by_lane;         ///< whether a vector holds filters of several groups
+  std::int64_t groups;  ///< of a vector: 1, 2, 4, or the lanes with an input for each filter
+  bool expand;          ///< whether filters of a group have copies of its channels
+  bool turn;            ///< whether a vector's groups lie side by side in the slab
+  bool zero_columns;    ///< whether a row's columns of zeros are copied
+  double in_zeros;    ///< the share of a row's taps that its first and last output leave out there
   bool in_place;      ///< whether x is read where it lies, and there is no slab
   std::int64_t taps;  ///< T R S
   std::int64_t group_c, group_k;
@@ -40,6 +47,7 @@ struct ChannelsPlan : KernelPlan {
   std::int64_t blocks, block;          ///< of a group's channels, and the channels of one
   std::int64_t rows, bands;            ///< of a band; bands below each other
   std::int64_t columns, column_bands;  ///< of a band; bands beside each other
+  bool streams_filters;                ///< whether a second cache has no room for all filters
   std::int64_t pitch, row, plane;      ///< in the slab, from a column, row and plane to the next
   std::int64_t sums_step;  ///< from an output's sums to the next, where they are not in y
   double products;         ///< that take as long as all work in caches does
@@ -49,6 +57,15 @@ struct ChannelsPlan : KernelPlan {
 
   std::int64_t runs_of_set() const { return ceil_div(set_filters, run); }
   std::int64_t set_lanes() const { return round_up(set_filters, lanes); }
+  /// Inputs of a channel of each group that a slab has for the filters of a chunk.
+  std::int64_t chunk_inputs() const { return chunk / lanes * groups; }
+  /// Whether filters of several groups stand in a vector in another order than in y.
+  bool turns() const { return groups > 1 && groups < lanes; }
+  /// Where filter k of a run stands in its packed vectors.
+  std::int64_t packed(std::int64_t k) const {
+    const std::int64_t lane = k % lanes, of_group = lanes / groups;
+    return k - lane + (turns() ? lane % of_group * groups + lane / of_group : lane);
+  }
   std::int64_t terms() const { return group_c * taps; }
   /// Reals of the flags before the packed filters, one a run: whether a weight is not finite.
   std::int64_t flags() const { return round_up(sets * runs_of_set(), 16); }

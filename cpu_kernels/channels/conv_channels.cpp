@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "core/src/parallel/parallel.hpp"
 #include "cpu_kernels/channels/channels_band.hpp"
@@ -80,13 +81,17 @@ bool pack_run(const FilterPacking& packing, const ChannelsPlan& plan, int64_t se
   const auto* const from =
       static_cast<const Stored*>(packing.w) + (set * plan.set_filters + k) * w[0];
   Real product = 0;
+  std::vector<Real> row(static_cast<std::size_t>(plan.run));
   for (int64_t c = 0; c < plan.group_c; ++c)
     for (int64_t t = 0; t < p.t; ++t)
       for (int64_t r = 0; r < p.r; ++r)
         for (int64_t s = 0; s < p.s; ++s, to += width) {
-          load_row(from + c * w[1] + t * w_t + r * w_r + s * w_s, w[0], filters, to);
-          for (int64_t i = 0; i < filters; ++i) product += to[i] * 0;
-          std::fill(to + filters, to + width, Real{0});
+          Real* const loaded = plan.turns() ? row.data() : to;
+          load_row(from + c * w[1] + t * w_t + r * w_r + s * w_s, w[0], filters, loaded);
+          for (int64_t i = 0; i < filters; ++i) product += loaded[i] * 0;
+          std::fill(loaded + filters, loaded + width, Real{0});
+          if (loaded != to)
+            for (int64_t i = 0; i < width; ++i) to[plan.packed(i)] = loaded[i];
         }
   return product == 0;
 }
@@ -117,7 +122,8 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
   const int threads = std::min(slots<Real>(problem, plan, launch.device), available_threads());
   const int64_t tasks = plan.tasks();
   // Neighbouring tasks share what is loaded.
-  const int64_t together = std::max<int64_t>(1, std::min(plan.chunks, tasks / (4 * threads)));
+  const int64_t together =
+      std::max<int64_t>(1, std::min(plan.chunks * plan.axes.z, tasks / (4 * threads)));
   parallel_shares(threads, ceil_div(tasks, together), [&](const auto& take, int thread) {
     ChannelsBand<Real> band(shared, static_cast<std::byte*>(launch.workspace) +
                                         static_cast<std::size_t>(thread) * plan.slot_bytes());

@@ -126,6 +126,35 @@ inline void store_first(Real* to, Vector<Real> values, std::int64_t count) {
 }
 #endif
 
+/// Returns a vector of `count` neighbours, a divisor of the lanes, again and again.
+template <int count, class Real>
+inline Vector<Real> repeat(const Real* from) {
+  [[maybe_unused]] constexpr int bytes = count * int{sizeof(Real)};
+  if constexpr (count == lanes<Real>) return load_vector(from);
+    // Masks of all lanes, because what the intrinsics without one begin from is a warning.
+#if defined __AVX512F__
+  if constexpr (bytes == 8)
+    return reinterpret_cast<Vector<Real>>(
+        _mm512_maskz_broadcastsd_pd(0xff, _mm_load_sd(reinterpret_cast<const double*>(from))));
+  if constexpr (bytes == 16)
+    return reinterpret_cast<Vector<Real>>(
+        _mm512_maskz_broadcast_f32x4(0xffff, _mm_loadu_ps(reinterpret_cast<const float*>(from))));
+  if constexpr (bytes == 32)
+    return reinterpret_cast<Vector<Real>>(
+        _mm512_maskz_broadcast_f64x4(0xff, _mm256_loadu_pd(reinterpret_cast<const double*>(from))));
+#elif defined __AVX2__
+  if constexpr (bytes == 8)
+    return reinterpret_cast<Vector<Real>>(
+        _mm256_broadcast_sd(reinterpret_cast<const double*>(from)));
+  if constexpr (bytes == 16)
+    return reinterpret_cast<Vector<Real>>(
+        _mm256_broadcast_ps(reinterpret_cast<const __m128*>(from)));
+#endif
+  Vector<Real> values;
+  for (int i = 0; i < lanes<Real>; ++i) values[i] = from[i % count];
+  return values;
+}
+
 /// A lane of a vector for each lane.
 template <class Real>
 using LaneInt = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;

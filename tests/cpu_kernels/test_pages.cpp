@@ -115,6 +115,8 @@ std::vector<Shape> shapes() {
       {2, 3, 9, 20, 3, 1, 3, 1, 0, 3, Layout::nchw},   //
       {2, 18, 6, 7, 9, 3, 3, 1, 1, 1, Layout::nhwc},   //
       {18, 2, 4, 9, 3, 2, 3, 1, 1, 1, Layout::nchw},   // images side by side, and some left over
+      {2, 20, 5, 8, 40, 3, 3, 1, 1, 5, Layout::nhwc},  // groups of eight filters share vectors
+      {2, 8, 5, 6, 32, 3, 2, 1, 0, 8, Layout::nhwc},   // of four, read where they lie
   };
 }
 

@@ -75,7 +75,7 @@ on_one_core() {
   OMP_NUM_THREADS=2 OMP_WAIT_POLICY=active "$program" "$@" --device cpu --problems problem --samples 5 >out 2>err &
   exec 3>problem
   taskset -acp "${cores[0]}" $! >/dev/null
-  echo mb1ic64ih40oc64oh20kh3sh2ph1 >&3
+  echo mb1ic64ih20oc64oh10kh3sh2ph1 >&3
   exec 3>&-
   wait $! || code=$?
   ((code == expected)) || fail "exit code $code from plumb $*, expected $expected"
