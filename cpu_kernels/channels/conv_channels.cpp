@@ -5,10 +5,9 @@
 // work is cut and whoever does it.
 #include "cpu_kernels/channels/conv_channels.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "core/src/parallel/parallel.hpp"
@@ -29,29 +28,18 @@ std::size_t filter_bytes(const ChannelsPlan& plan) {
 
 template <class Real>
 int slots(const ConvProblem& problem, const ChannelsPlan& plan, const DeviceInfo& device) {
-  const int units = std::max(device.units, 1);
-  const auto wanted = std::min<int64_t>(worthwhile_threads(problem, units), plan.tasks());
-  return static_cast<int>(threads_with_room(wanted, filter_bytes<Real>(plan), plan.slot_bytes()));
+  return slots_of(problem, device, plan.tasks(), filter_bytes<Real>(plan), plan.slot_bytes());
 }
 
 template <class Real>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   if (const Support usual = forward_in<Real>(problem); !usual) return {.support = usual};
-  const auto refuse = [] {
-    return PlanResult{
-        .support = {Reason::too_large,
-                    fmt::format("the filters and the input of the smallest band take more than "
-                                "{} bytes",
-                                workspace_limit_bytes)}};
-  };
-  // A double cannot overflow.
-  const double filters =
-      static_cast<double>(problem.k) * static_cast<double>(problem.terms()) * double{sizeof(Real)};
-  if (filters > workspace_limit_bytes) return refuse();
+  constexpr std::string_view parts = "the filters and the input of the smallest band";
+  if (filters_exceed_workspace<Real>(problem)) return exceeds_workspace(parts);
   auto plan = std::make_shared<ChannelsPlan>(
       plan_channels(problem, channels_kernels<Real>(device), std::max(device.units, 1)));
   if (plan->chunks == 0 || filter_bytes<Real>(*plan) + plan->slot_bytes() > workspace_limit_bytes)
-    return refuse();
+    return exceeds_workspace(parts);
   PlanResult result;
   result.filter_bytes = filter_bytes<Real>(*plan);
   if (problem.n > 0) {

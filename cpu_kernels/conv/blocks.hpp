@@ -64,4 +64,20 @@ inline int worthwhile_threads(const ConvProblem& problem, int max) {
   return problem.flop() > flop_of_one_thread ? max : 1;
 }
 
+/// Returns how many slots of a workspace, one a thread, a launch of so many tasks has: as many as
+/// are worthwhile and have room beside what all threads share.
+inline int slots_of(const ConvProblem& problem, const DeviceInfo& device, std::int64_t tasks,
+                    std::size_t shared_bytes, std::size_t slot_bytes) {
+  const int threads = worthwhile_threads(problem, std::max(device.units, 1));
+  return static_cast<int>(
+      threads_with_room(std::min<std::int64_t>(threads, tasks), shared_bytes, slot_bytes));
+}
+
+/// Says whether the filters alone take more than a workspace has. A double cannot overflow.
+template <class Real>
+bool filters_exceed_workspace(const ConvProblem& problem) {
+  return static_cast<double>(problem.k) * static_cast<double>(problem.terms()) * sizeof(Real) >
+         double{workspace_limit_bytes};
+}
+
 }  // namespace plumb

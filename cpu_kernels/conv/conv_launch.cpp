@@ -151,6 +151,11 @@ Support forward_in(const ConvProblem& problem) {
   return supports_dtypes({DType::f32, DType::f16, DType::bf16}, problem);
 }
 
+PlanResult exceeds_workspace(std::string_view parts) {
+  return {.support = {Reason::too_large,
+                      fmt::format("{} take more than {} bytes", parts, workspace_limit_bytes)}};
+}
+
 template <class Real>
 std::size_t packed_bytes(const ConvProblem& problem, const DeviceInfo&) {
   return padded(problem.k * problem.terms() * std::int64_t{sizeof(Real)});

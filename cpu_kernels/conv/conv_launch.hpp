@@ -2,6 +2,8 @@
 // set, packed filters, the bias.
 #pragma once
 
+#include <string_view>
+
 #include "cpu_kernels/conv/conv_block.hpp"
 #include "plumb/conv.hpp"
 
@@ -38,6 +40,9 @@ bool sums_fit_y(const ConvShape& conv);
 /// Says whether Real holds what is stored without rounding, and the direction is forward.
 template <class Real>
 Support forward_in(const ConvProblem& problem);
+
+/// Returns the refusal of a problem whose `parts` take more than a workspace has.
+PlanResult exceeds_workspace(std::string_view parts);
 
 /// Returns all filters as Reals in the order in which runs read them: [group][run of
 /// filters][term][filter].

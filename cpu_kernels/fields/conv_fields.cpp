@@ -34,9 +34,7 @@ int64_t steps_of_task(const FieldPlan& plan, int64_t steps, int threads) {
 
 int slots(const ConvProblem& problem, const FieldPlan& plan, std::size_t filter_bytes,
           const DeviceInfo& device) {
-  const int wanted =
-      std::min(std::max(device.units, 1), worthwhile_threads(problem, std::max(device.units, 1)));
-  return static_cast<int>(threads_with_room(wanted, filter_bytes, plan.slot_bytes()));
+  return slots_of(problem, device, std::max(device.units, 1), filter_bytes, plan.slot_bytes());
 }
 
 template <class Real>
@@ -69,10 +67,7 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   const FieldKernels<Real>& kernels = field_kernels<Real>(device);
   auto plan = std::make_shared<FieldPlan>(plan_field(problem, kernels, ordered));
   if (plan->blocks.empty())
-    return {.support = {Reason::too_large,
-                        fmt::format("the filters and the input of the smallest band take more than "
-                                    "{} bytes",
-                                    workspace_limit_bytes)}};
+    return exceeds_workspace("the filters and the input of the smallest band");
   PlanResult result;
   result.filter_bytes = filter_bytes<Real>(problem, *plan);
   const int threads = slots(problem, *plan, result.filter_bytes, device);

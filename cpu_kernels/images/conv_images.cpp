@@ -5,10 +5,9 @@
 // work is cut and whoever does it.
 #include "cpu_kernels/images/conv_images.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
+#include <string_view>
 
 #include "core/src/parallel/parallel.hpp"
 #include "cpu_kernels/conv/conv_launch.hpp"
@@ -22,30 +21,20 @@ using std::int64_t;
 
 template <class Real>
 int slots(const ConvProblem& problem, const ImagesPlan& plan, const DeviceInfo& device) {
-  const int units = std::max(device.units, 1);
-  const auto wanted = std::min<int64_t>(worthwhile_threads(problem, units), plan.tasks(problem));
-  return static_cast<int>(
-      threads_with_room(wanted, packed_bytes<Real>(problem, device), plan.slot_bytes()));
+  return slots_of(problem, device, plan.tasks(problem), packed_bytes<Real>(problem, device),
+                  plan.slot_bytes());
 }
 
 template <class Real>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   if (const Support usual = forward_in<Real>(problem); !usual) return {.support = usual};
-  const auto refuse = [] {
-    return PlanResult{
-        .support = {Reason::too_large,
-                    fmt::format("the filters, the borders or the input of the smallest band take "
-                                "more than {} bytes",
-                                workspace_limit_bytes)}};
-  };
-  // A double cannot overflow.
-  const double filters =
-      static_cast<double>(problem.k) * static_cast<double>(problem.terms()) * double{sizeof(Real)};
-  if (filters > workspace_limit_bytes) return refuse();
+  constexpr std::string_view parts = "the filters, the borders or the input of the smallest band";
+  if (filters_exceed_workspace<Real>(problem)) return exceeds_workspace(parts);
   auto plan = std::make_shared<ImagesPlan>(
       plan_images(problem, images_kernels<Real>(device), std::max(device.units, 1)));
   const std::size_t packed = packed_bytes<Real>(problem, device);
-  if (plan->bands == 0 || packed + plan->slot_bytes() > workspace_limit_bytes) return refuse();
+  if (plan->bands == 0 || packed + plan->slot_bytes() > workspace_limit_bytes)
+    return exceeds_workspace(parts);
   PlanResult result;
   result.filter_bytes = packed;
   if (problem.n > 0) {

@@ -37,10 +37,7 @@ const TileKernels* kernels_of(const DeviceInfo& device) {
 }
 
 int64_t slots(const ConvProblem& problem, const TilesPlan& plan, const DeviceInfo& device) {
-  const int units = std::max(device.units, 1);
-  return threads_with_room(
-      std::min<int64_t>(worthwhile_threads(problem, units), plan.tasks(problem)), 0,
-      slot_bytes(plan));
+  return slots_of(problem, device, plan.tasks(problem), 0, slot_bytes(plan));
 }
 
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {

@@ -189,9 +189,8 @@ void pack_dy(const WeightsShared<Real>& shared, const WeightsBlock& block, const
 
 inline int weights_slots(const ConvProblem& problem, const WeightsPlan& plan,
                          const DeviceInfo& device) {
-  const int units = std::max(device.units, 1);
-  return static_cast<int>(threads_with_room(worthwhile_threads(problem, units), plan.shared_bytes(),
-                                            plan.slot_bytes()));
+  return slots_of(problem, device, std::max(device.units, 1), plan.shared_bytes(),
+                  plan.slot_bytes());
 }
 
 /// Says whether Real holds what is stored without rounding, and the direction is backward weights.
