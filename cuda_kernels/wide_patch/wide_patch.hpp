@@ -38,6 +38,8 @@ inline constexpr int patch_table_bytes = 5 << 10;  ///< where outputs are in y
 /// There are kernels of so many n8 tiles of positions.
 inline constexpr int patch_n8_tiles[] = {8, 16, 26, 27, 29, 31, 32};
 inline constexpr int patch_kernels = static_cast<int>(std::size(patch_n8_tiles));
+/// Whether there is one of half of a step's products too, for channels that fill no more.
+constexpr bool has_half_steps(int n8_tiles) { return n8_tiles % 8 == 0; }
 
 /// A tile of outputs of one plane and the patch of x under it.
 struct PatchTile {
@@ -67,6 +69,7 @@ struct PatchTiles {
   int kernel = -1;                        ///< of patch_n8_tiles; negative: no tile fits
   int patches = 0, stages = 0;            ///< in shared memory, of patches and of filters
   bool keeps_filters = false;             ///< a stage for each step, which stays
+  bool half_steps = false;                ///< channels fill at most half of a step
   int filter_tiles = 0;                   ///< of a group
   int groups = 1;                         ///< of filters
   int images = 0;                         ///< tiles along N

@@ -15,15 +15,15 @@ __device__ inline int patch_warpgroup() {
 /// Sums a tile's steps: for each patch all taps of its phase of a plane, line after line. A tap's
 /// positions begin as many rows behind the patch's first as the tap lies behind the filter's first.
 /// A stage, and a patch, is released when the products of the next step are under way.
-template <int n8_tiles, PatchFault fault, class Params>
+/// `instructions` are those of a step, each of 32 bytes of channels.
+template <int n8_tiles, int instructions, PatchFault fault, class Params>
 __device__ void multiply_patches(const Params& params, const PatchShared& shared,
                                  PatchRing& patches, PatchRing& stages,
                                  float (&sums)[4 * n8_tiles]) {
   using Operand = typename Params::Arithmetic::Operand;
   constexpr bool across = Params::Arithmetic::across;
   constexpr WgmmaTerms of_patch = across ? WgmmaTerms::across : WgmmaTerms::along;
-  constexpr int instructions = 4, row = swizzle_row_bytes / 16,
-                next_terms = across ? wgmma_across_bytes / 16 : 2;
+  constexpr int row = swizzle_row_bytes / 16, next_terms = across ? wgmma_across_bytes / 16 : 2;
   const int lane = static_cast<int>(threadIdx.x) % 32, warpgroup = patch_warpgroup();
   const WgmmaMatrix first_stage = wgmma_swizzled_matrix(shared.filters(0));
   WgmmaMatrix first_patch;

@@ -77,7 +77,10 @@ void launch_patches(const PatchParams<Arithmetic>& params, const PatchTiles& til
   const int blocks = std::min(params.works, std::max(device.units, 1));
   Launch launch(stream, static_cast<unsigned>(blocks), patch_threads, tiles.shared_bytes());
   if (early) launch.early();
-  launch(wide_patch<Arithmetic, patch_n8_tiles[kernel], fault>, params);
+  constexpr int n8_tiles = patch_n8_tiles[kernel];
+  if constexpr (!Arithmetic::across && has_half_steps(n8_tiles))
+    if (tiles.half_steps) return launch(wide_patch<Arithmetic, n8_tiles, 2, fault>, params);
+  launch(wide_patch<Arithmetic, n8_tiles, 4, fault>, params);
 }
 
 /// Puts a convolution on the stream, of as many images at a time as workspace has room for where x

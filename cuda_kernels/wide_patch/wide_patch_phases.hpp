@@ -1,7 +1,7 @@
 // Strides of rows and columns as phases: host code alone.
 //
-// Pixels that lie a stride apart are a phase. A tap reads pixels of one phase alone, and the taps of
-// a phase are those of a convolution of stride 1 over its pixels.
+// Pixels that lie a stride apart are a phase. A tap reads pixels of one phase alone, and the taps
+// of a phase are those of a convolution of stride 1 over its pixels.
 #pragma once
 
 #include <algorithm>
@@ -44,9 +44,7 @@ class PatchPhases {
   static std::int64_t floor_of(std::int64_t value, std::int64_t by) {
     return (value - (value % by + by) % by) / by;
   }
-  static std::int64_t ceil_of(std::int64_t value, std::int64_t by) {
-    return -floor_of(-value, by);
-  }
+  static std::int64_t ceil_of(std::int64_t value, std::int64_t by) { return -floor_of(-value, by); }
   // A dilation of one tap may be any number.
   std::int64_t apart() const { return axis_.taps > 1 ? axis_.dilation : 1; }
   /// What the first output reads under a phase's first tap: the pixel, and its place in the phase.

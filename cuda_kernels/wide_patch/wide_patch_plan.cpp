@@ -116,16 +116,25 @@ class PatchSearch {
     best_.seconds = std::numeric_limits<double>::infinity();
   }
 
+  /// Whether the other half of a step's products, zeros, is left out. No GPU has run that yet, so
+  /// that it is of strides alone, which are not chosen unless they are named.
+  bool is_half_full() const {
+    return has_patch_stride(problem_) &&
+           filters_.groups.channels * 2 <= filters_.of.step_channels();
+  }
   void look_at(std::int64_t images, std::int64_t rows, std::int64_t columns) {
     if (images < 1 || rows < 1 || columns < 1 || columns > max_positions || rows > max_positions)
       return;
     PatchTiles tiles{.tile = patch_under(phases_, static_cast<int>(images), static_cast<int>(rows),
                                          static_cast<int>(columns), planes_),
+                     .half_steps = is_half_full(),
                      .filter_tiles = static_cast<int>(ceil_div(filters_.rows, patch_filters)),
                      .groups = filters_.groups.count};
     if (tiles.tile.columns == 0 || tiles.tile.positions() > max_positions) return;
     tiles.kernel = 0;
-    while (8 * patch_n8_tiles[tiles.kernel] < tiles.tile.positions()) ++tiles.kernel;
+    while (8 * patch_n8_tiles[tiles.kernel] < tiles.tile.positions() ||
+           (tiles.half_steps && !has_half_steps(patch_n8_tiles[tiles.kernel])))
+      ++tiles.kernel;
     if (!share_out(tiles, filters_.steps())) return;
     tiles.planes = static_cast<int>(problem_.z());
     tiles.rows = static_cast<int>(ceil_div(problem_.p(), rows));
@@ -190,6 +199,9 @@ class PatchSearch {
   double seconds(const PatchTiles& tiles) const {
     const int taps = filters_.taps[0] * filters_.taps[1];
     const WidePatchWrites writes_by = writes(tiles.tile);
+    // Of a position; the copy engine makes the zeros behind channels.
+    const int row_bytes = tiles.half_steps ? filters_.groups.channels * filters_.of.operand_bytes()
+                                           : swizzle_row_bytes;
     const double scattered = writes_by == WidePatchWrites::elements
                                  ? scattered_seconds(problem_, Machine(device_), 1)
                                  : 0;
@@ -197,11 +209,12 @@ class PatchSearch {
            wide_patch_seconds(
                device_,
                {.columns = 8 * patch_n8_tiles[tiles.kernel],
+                .terms = tiles.half_steps ? 32 : 64,
                 .works = tiles.works(),
                 .steps = static_cast<double>(filters_.steps()),
                 .filter_bytes = tiles.keeps_filters ? 0.0 : patch_stage_bytes,
-                .patch_bytes = static_cast<double>(tiles.tile.patch_positions()) *
-                               swizzle_row_bytes * phases_.count() / taps,
+                .patch_bytes = static_cast<double>(tiles.tile.patch_positions()) * row_bytes *
+                               phases_.count() / taps,
                 .outputs = static_cast<double>(tiles.tile.images) * tiles.tile.rows *
                            tiles.tile.columns * std::min(filters_.groups.filters, patch_filters),
                 .writes = writes_by,

@@ -204,6 +204,21 @@ TEST_CASE("patch, emulated: strides of rows, of columns and of both, in one to t
             .run() == "");
 }
 
+TEST_CASE("patch, emulated: channels that fill half of a step, or hardly more, under strides") {
+  for (const WideClass& of : classes) {
+    const int half = of.step_channels() / 2;
+    for (const int channels : {1, half - 1, half, half + 1, 2 * half, 2 * half + 1})
+      for (const Placing x : {Placing::channels_last, Placing::planes}) {
+        const std::string text = "mb2ic" + std::to_string(channels) + "ih9iw12oc24kh3ph1sh2";
+        CAPTURE(name(of), text, static_cast<int>(x));
+        const PatchEmulated convolution(text, {.of = of, .x = x});
+        CHECK(convolution.plan().tiles.half_steps == (channels <= half));
+        CHECK(PatchEmulated(text, {.of = of, .x = x, .bias = true}).run() == "");
+      }
+  }
+  CHECK_FALSE(PatchEmulated("mb2ic16ih9iw12oc24kh3ph1", {}).plan().tiles.half_steps);
+}
+
 TEST_CASE("patch, emulated: under strides parts of lines and of columns, and several images") {
   unsigned turn = 0;
   struct Tile {
