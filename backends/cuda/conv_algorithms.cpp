@@ -105,10 +105,13 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(wide_mma_bf16),
       PLUMB_ENTRY(wide_mma_f32_tf32),
       PLUMB_ENTRY(wide_mma_f64_fp64),
-      // wide_patch/: many channels and stride 1, taps as shifts of patches of x in shared memory.
+      // wide_patch/: many channels, taps as shifts of patches of x in shared memory.
       PLUMB_ENTRY(wide_patch_fp16),
       PLUMB_ENTRY(wide_patch_bf16),
       PLUMB_ENTRY(wide_patch_f32_tf32),
+      PLUMB_ENTRY(wide_patch_fp16_strided),
+      PLUMB_ENTRY(wide_patch_bf16_strided),
+      PLUMB_ENTRY(wide_patch_f32_tf32_strided),
       // pointwise/: filters of one tap, x straight from global memory to registers.
       PLUMB_ENTRY(pointwise_fp16),
       PLUMB_ENTRY(pointwise_bf16),

@@ -11,8 +11,8 @@ double wide_patch_seconds(const DeviceInfo& device, const WidePatchWork& work) {
   const WideTable& wide = cost_tables().wide;
   const WidePatchTable& costs = cost_tables().wide_patch;
   const Machine machine(device);
-  constexpr double step_terms = 64, filters = 64;
-  const double products = step_terms * filters * work.columns / wide.products_per_clock;
+  constexpr double filters = 64;
+  const double products = work.terms * filters * work.columns / wide.products_per_clock;
   const double loaded = (work.filter_bytes + work.patch_bytes) / costs.l2_bytes_per_clock;
   // Of tiles with as many products those that load less are the faster.
   const double main =

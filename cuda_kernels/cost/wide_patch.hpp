@@ -13,6 +13,7 @@ enum class WidePatchWrites { filters, runs, elements };
 /// How a problem is cut. A work is a tile of 64 filters.
 struct WidePatchWork {
   int columns = 0;          ///< positions that are multiplied
+  int terms = 64;           ///< of a step that are multiplied, in two bytes each
   double works = 0;         ///< of all groups
   double steps = 0;         ///< of a work: 128 bytes of channels under a tap
   double filter_bytes = 0;  ///< that a step loads

@@ -1,6 +1,6 @@
-// Convolutions of stride 1 and many channels on Hopper's tensor cores, for tensors of f16 and bf16:
+// Convolutions of many channels on Hopper's tensor cores, for tensors of f16 and bf16:
 // the pixels under a tile and its halo come to shared memory once, and a tap is a shift of the rows
-// that wgmma reads.
+// that wgmma reads. Strides of rows and columns are entries of their own, of the same kernels.
 //
 // Tiling: 64 filters by up to 256 positions of a patch, of which each line's last few are not
 //   stored. Two warpgroups take tiles in turns, so that one's outputs leave while the other
@@ -18,5 +18,11 @@ extern const ConvAlgorithm wide_patch_fp16 =
     wide_patch_entry<WideFp16, WideFp16Across>("cuda.conv.wide_patch.fp16", Operand::fp16);
 extern const ConvAlgorithm wide_patch_bf16 =
     wide_patch_entry<WideBf16, WideBf16Across>("cuda.conv.wide_patch.bf16", Operand::bf16);
+extern const ConvAlgorithm wide_patch_fp16_strided =
+    wide_patch_entry<WideFp16, WideFp16Across, true>("cuda.conv.wide_patch.fp16.strided",
+                                                     Operand::fp16);
+extern const ConvAlgorithm wide_patch_bf16_strided =
+    wide_patch_entry<WideBf16, WideBf16Across, true>("cuda.conv.wide_patch.bf16.strided",
+                                                     Operand::bf16);
 
 }  // namespace plumb::cuda

@@ -6,9 +6,13 @@
 
 namespace plumb::cuda {
 
-template <class Arithmetic>
+/// `strided`: of problems whose rows or columns have a stride, and of no others.
+template <class Arithmetic, bool strided>
 PlanResult plan_wide_patch(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports_wide_patch(problem, Arithmetic::host, device)};
+  if (result.support && has_patch_stride(problem) != strided)
+    result.support = {Reason::geometry, strided ? "no stride of rows or columns; expected one"
+                                                : "a stride of rows or columns; expected 1"};
   if (!result.support) return result;
   const PatchPlan plan(problem, Arithmetic::host, device);
   result.estimate_seconds = plan.across ? plan.across->seconds : plan.tiles.seconds;
@@ -36,16 +40,17 @@ void launch_wide_patch_algorithm(const ConvLaunch& call, const KernelPlan* plan)
 }
 
 /// `Across` is the arithmetic that reads planes as they lie; where there is none, `Arithmetic`.
-template <class Arithmetic, class Across = Arithmetic>
+template <class Arithmetic, class Across = Arithmetic, bool strided = false>
 constexpr ConvAlgorithm wide_patch_entry(std::string_view name, Operand operand) {
   return {
       .name = name,
       .numerics = {.operand = operand,
                    .accumulator = Accumulator::tensor_core_fp32,
                    .term_multiple = 16},
+      .forced_only = strided,  // no GPU has run strides yet
       .takes_depth = true,
       .accumulates = true,
-      .plan = plan_wide_patch<Arithmetic>,
+      .plan = plan_wide_patch<Arithmetic, strided>,
       .pack_filters = pack_wide_patch<Arithmetic>,
       .launch = launch_wide_patch_algorithm<Arithmetic, Across>,
   };

@@ -10,5 +10,7 @@ namespace plumb::cuda {
 // The copy engine rounds x to the nearest TF32 on its way, and packing rounds filters.
 extern const ConvAlgorithm wide_patch_f32_tf32 =
     wide_patch_entry<WideTf32>("cuda.conv.wide_patch.tf32", Operand::tf32_rounded);
+extern const ConvAlgorithm wide_patch_f32_tf32_strided = wide_patch_entry<WideTf32, WideTf32, true>(
+    "cuda.conv.wide_patch.tf32.strided", Operand::tf32_rounded);
 
 }  // namespace plumb::cuda

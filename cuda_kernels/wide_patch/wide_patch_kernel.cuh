@@ -39,7 +39,8 @@ __device__ void prepare_patches(const Params& params, const PatchShared& shared)
   wait_for_kernel_before();
 }
 
-template <class Arithmetic, int n8_tiles, PatchFault fault>
+/// `instructions`: of a step, 4, or 2 where channels fill no more than half of it.
+template <class Arithmetic, int n8_tiles, int instructions, PatchFault fault>
 __global__ void __launch_bounds__(patch_threads, 1)
     wide_patch([[maybe_unused]] const __grid_constant__ PatchParams<Arithmetic> params) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(patch_threads, 1)
       float sums[4 * n8_tiles];
       shared.turn(warpgroup).wait(parity);
       parity ^= 1;
-      multiply_patches<n8_tiles, fault>(params, shared, patches, stages, sums);
+      multiply_patches<n8_tiles, instructions, fault>(params, shared, patches, stages, sums);
       write_patch(params, shared, work, sums);
     }
   }

@@ -6,10 +6,23 @@
 #include "cuda_kernels/wide/wide_input.cuh"
 #include "cuda_kernels/wide/wide_pack.cuh"
 #include "cuda_kernels/wide_patch/wide_patch_kernel.cuh"
+#include "cuda_kernels/wide_patch/wide_patch_phases.hpp"
 
 namespace plumb::cuda {
 
-/// Returns what the kernel is told of some images, but for the tensor map.
+/// Tells the kernel of the phases of rows and columns, but for their tensor maps.
+template <class Params>
+void set_phases(Params& params, const ConvProblem& p) {
+  const PatchPlanePhases of(p);
+  params.phases = static_cast<int>(of.count());
+  params.apart[0] = static_cast<int>(of.columns.axis(0).dilation);
+  params.apart[1] = static_cast<int>(of.rows.axis(0).dilation);
+  params.next_tap[0] = static_cast<int>(of.columns.tap_step());
+  params.next_tap[1] = static_cast<int>(of.rows.tap_step() * p.s);
+  for (int i = 0; i < params.phases; ++i) params.phase[i] = patch_phase(p, i);
+}
+
+/// Returns what the kernel is told of some images, but for the tensor maps.
 template <class Arithmetic>
 PatchParams<Arithmetic> patch_params(const ConvProblem& p, const PatchPlan& plan,
                                      const WideCall& call,
@@ -28,7 +41,8 @@ PatchParams<Arithmetic> patch_params(const ConvProblem& p, const PatchPlan& plan
   params.of_group = Divisor<int>(tiles.filter_tiles);
   params.tile_columns = Divisor<int>(tiles.columns), params.tile_rows = Divisor<int>(tiles.rows);
   params.pitch = Divisor<int>(tiles.tile.pitch), params.lines = Divisor<int>(tiles.tile.lines);
-  params.patches_of_work = params.axis[2].taps * params.channel_blocks;
+  set_phases(params, p);
+  params.patches_of_work = params.axis[2].taps * params.channel_blocks * params.phases;
   // Of planes as they lie channels behind the last are zeros, and meet the filters' zeros.
   if (Arithmetic::across) params.repairs = false;
   // Outputs of two bytes are staged as they are stored, and what has been stored is not there to
@@ -45,8 +59,13 @@ PatchParams<Arithmetic> patch_params(const ConvProblem& p, const PatchPlan& plan
 template <class Params>
 bool encode_patches(Params& params, const ConvProblem& p, const PatchPlan& plan,
                     const WideInput* repacked, const void* from) {
-  return encode_swizzled_tiles(params.map, patch_map(p, plan.filters, plan.tiles.tile, repacked),
-                               Params::Arithmetic::host.operand, from);
+  for (int i = 0; i < params.phases; ++i) {
+    const PatchMap of = patch_map(p, plan.filters, plan.tiles.tile, repacked, i);
+    if (!encode_swizzled_tiles(params.map_of(i), of.map, Params::Arithmetic::host.operand,
+                               static_cast<const char*>(from) + of.first_byte))
+      return false;
+  }
+  return true;
 }
 
 /// Starts the kernel of the plan's tiles. `early`: the kernel before on the stream is one of this
@@ -58,7 +77,10 @@ void launch_patches(const PatchParams<Arithmetic>& params, const PatchTiles& til
   const int blocks = std::min(params.works, std::max(device.units, 1));
   Launch launch(stream, static_cast<unsigned>(blocks), patch_threads, tiles.shared_bytes());
   if (early) launch.early();
-  launch(wide_patch<Arithmetic, patch_n8_tiles[kernel], fault>, params);
+  constexpr int n8_tiles = patch_n8_tiles[kernel];
+  if constexpr (!Arithmetic::across && has_half_steps(n8_tiles))
+    if (tiles.half_steps) return launch(wide_patch<Arithmetic, n8_tiles, 2, fault>, params);
+  launch(wide_patch<Arithmetic, n8_tiles, 4, fault>, params);
 }
 
 /// Puts a convolution on the stream, of as many images at a time as workspace has room for where x

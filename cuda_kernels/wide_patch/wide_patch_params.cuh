@@ -16,20 +16,36 @@ enum class PatchFault {
   lost_stage,     ///< a tile's last step takes the filters of the step before
   missed_column,  ///< a line's last output is not stored
   no_zeros,       ///< behind a patch are ones
+  // Of strides:
+  lost_phase,   ///< the products of a plane's last phase are left out
+  other_phase,  ///< a plane's last phase has the pixels of the one before
+  wrong_begin,  ///< a plane's last phase begins a column behind where it does
 };
 
 inline constexpr int patch_consumers = 256, patch_threads = patch_consumers + 128;
 
 template <class Of>
 struct PatchParams : WideParams<Of> {
+  CUtensorMap next_maps[max_patch_phases - 1]{};  ///< of the phases behind the first
   PatchTile tile{};
   int patch_bytes = 0, patches = 0, stages = 0;
   bool keeps_filters = false;
   int images = 0;                            ///< N
   Divisor<int> tile_columns{}, tile_rows{};  ///< tiles along Q and P
   Divisor<int> pitch{}, lines{};
-  int run = 1;              ///< outputs of a filter that are stored at once, line after line
-  int patches_of_work = 0;  ///< planes of taps, each with all blocks of channels
+  int run = 1;               ///< outputs of a filter that are stored at once, line after line
+  int patches_of_work = 0;   ///< planes of taps, each with all blocks of channels and phases
+  int phases = 1;            ///< of a plane
+  int apart[2] = {1, 1};     ///< from a tap of a phase to the next, in its pixels: columns, rows
+  int next_tap[2] = {1, 1};  ///< likewise, among the taps of a plane
+  PatchPhase phase[max_patch_phases]{};
+
+  PLUMB_HOST_DEVICE const CUtensorMap& map_of(int number) const {
+    return number == 0 ? this->map : next_maps[number - 1];
+  }
+  PLUMB_HOST_DEVICE CUtensorMap& map_of(int number) {
+    return number == 0 ? this->map : next_maps[number - 1];
+  }
 };
 
 /// A tile of a block: its first output, and 64 of a group's filters.

@@ -6,10 +6,10 @@
 #include "cuda_kernels/cost/scattered.hpp"
 #include "cuda_kernels/cost/wide_patch.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
-#include "cuda_kernels/primitives/im2col_map.hpp"
 #include "cuda_kernels/wide/wide.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
 #include "cuda_kernels/wide_patch/wide_patch.hpp"
+#include "cuda_kernels/wide_patch/wide_patch_phases.hpp"
 #include "plumb/support.hpp"
 
 namespace plumb::cuda {
@@ -22,7 +22,7 @@ Support refuse(Reason reason, std::string sentence) { return {reason, std::move(
 
 /// What a patch has of an axis under so many outputs: all their taps. Where a tile has all outputs
 /// and lines `follow` each other, the padding in front of the next is that behind the line before.
-std::int64_t patch_extent(const WideMapAxis& axis, std::int64_t outputs, bool follow) {
+std::int64_t phase_extent(const WideMapAxis& axis, std::int64_t outputs, bool follow) {
   const std::int64_t all = outputs + axis.reach(), padding_behind = axis.upper() + axis.reach();
   // Two outputs are never at one position.
   const std::int64_t shared = std::max(axis.extent + axis.before, outputs);
@@ -31,17 +31,26 @@ std::int64_t patch_extent(const WideMapAxis& axis, std::int64_t outputs, bool fo
   return shares ? std::min(shared, all) : all;
 }
 
+/// The most that a phase's patch has: what is enough for a phase is so with more besides.
+std::int64_t patch_extent(const PatchPhases& phases, std::int64_t outputs, bool follow) {
+  std::int64_t most = 0;
+  for (std::int64_t phase = 0; phase < phases.count(); ++phase)
+    most = std::max(most, phase_extent(phases.axis(phase), outputs, follow));
+  return most;
+}
+
 /// Positions of a line. Outputs of planes are staged in pairs: then even columns have an even
 /// pitch.
-std::int64_t patch_pitch(const WideMapAxis& axis, std::int64_t columns, bool in_pairs) {
-  const std::int64_t pitch = patch_extent(axis, columns, true);
+std::int64_t patch_pitch(const PatchPhases& phases, std::int64_t columns, bool in_pairs) {
+  const std::int64_t pitch = patch_extent(phases, columns, true);
   return pitch + (in_pairs && columns % 2 == 0 ? pitch % 2 : 0);
 }
 
 /// Returns the patch under a tile, with no columns where the copy engine does not take its box.
-PatchTile patch_under(const WideMapAxes& axes, int images, int rows, int columns, bool in_pairs) {
-  const std::int64_t pitch = patch_pitch(axes.axis[0], columns, in_pairs);
-  const std::int64_t lines = patch_extent(axes.axis[1], rows, images > 1);
+PatchTile patch_under(const PatchPlanePhases& phases, int images, int rows, int columns,
+                      bool in_pairs) {
+  const std::int64_t pitch = patch_pitch(phases.columns, columns, in_pairs);
+  const std::int64_t lines = patch_extent(phases.rows, rows, images > 1);
   if (pitch > max_tiled_box || lines > max_tiled_box || images > max_tiled_box)
     return {.columns = 0};
   PatchTile tile{.images = images,
@@ -49,7 +58,7 @@ PatchTile patch_under(const WideMapAxes& axes, int images, int rows, int columns
                  .columns = columns,
                  .pitch = static_cast<int>(pitch),
                  .lines = static_cast<int>(lines)};
-  const std::int64_t last = tile.positions() + axes.axis[1].reach() * pitch + axes.axis[0].reach();
+  const std::int64_t last = tile.positions() + phases.rows.reach() * pitch + phases.columns.reach();
   tile.behind = static_cast<int>(std::max<std::int64_t>(last - tile.patch_positions(), 0));
   return tile;
 }
@@ -100,22 +109,31 @@ class PatchSearch {
         filters_(filters),
         input_(input),
         device_(device),
-        axes_(problem),
+        phases_(problem),
         traffic_(problem, input),
         planes_(access_of_outputs(problem, filters.groups, nullptr) != WideAccess::filters) {
     best_.seconds = std::numeric_limits<double>::infinity();
   }
 
+  /// Whether the other half of a step's products, zeros, is left out. No GPU has run that yet, so
+  /// that it is of strides alone, which are not chosen unless they are named.
+  bool is_half_full() const {
+    return has_patch_stride(problem_) &&
+           filters_.groups.channels * 2 <= filters_.of.step_channels();
+  }
   void look_at(std::int64_t images, std::int64_t rows, std::int64_t columns) {
     if (images < 1 || rows < 1 || columns < 1 || columns > max_positions || rows > max_positions)
       return;
-    PatchTiles tiles{.tile = patch_under(axes_, static_cast<int>(images), static_cast<int>(rows),
+    PatchTiles tiles{.tile = patch_under(phases_, static_cast<int>(images), static_cast<int>(rows),
                                          static_cast<int>(columns), planes_),
+                     .half_steps = is_half_full(),
                      .filter_tiles = static_cast<int>(ceil_div(filters_.rows, patch_filters)),
                      .groups = filters_.groups.count};
     if (tiles.tile.columns == 0 || tiles.tile.positions() > max_positions) return;
     tiles.kernel = 0;
-    while (8 * patch_n8_tiles[tiles.kernel] < tiles.tile.positions()) ++tiles.kernel;
+    while (8 * patch_n8_tiles[tiles.kernel] < tiles.tile.positions() ||
+           (tiles.half_steps && !has_half_steps(patch_n8_tiles[tiles.kernel])))
+      ++tiles.kernel;
     if (!share_out(tiles, filters_.steps())) return;
     tiles.planes = static_cast<int>(problem_.z());
     tiles.rows = static_cast<int>(ceil_div(problem_.p(), rows));
@@ -129,8 +147,8 @@ class PatchSearch {
   /// that it holds.
   void look_at_rows(std::int64_t columns) {
     const std::int64_t p = problem_.p(), n = problem_.n;
-    const std::int64_t pitch = patch_pitch(axes_.axis[0], columns, planes_),
-                       lines = patch_extent(axes_.axis[1], p, true);
+    const std::int64_t pitch = patch_pitch(phases_.columns, columns, planes_),
+                       lines = patch_extent(phases_.rows, p, true);
     const auto evenly = [](std::int64_t all, std::int64_t most) {
       return ceil_div(all, ceil_div(all, std::clamp<std::int64_t>(most, 1, all)));
     };
@@ -180,6 +198,9 @@ class PatchSearch {
   double seconds(const PatchTiles& tiles) const {
     const int taps = filters_.taps[0] * filters_.taps[1];
     const WidePatchWrites writes_by = writes(tiles.tile);
+    // Of a position; the copy engine makes the zeros behind channels.
+    const int row_bytes = tiles.half_steps ? filters_.groups.channels * filters_.of.operand_bytes()
+                                           : swizzle_row_bytes;
     const double scattered = writes_by == WidePatchWrites::elements
                                  ? scattered_seconds(problem_, Machine(device_), 1)
                                  : 0;
@@ -187,11 +208,12 @@ class PatchSearch {
            wide_patch_seconds(
                device_,
                {.columns = 8 * patch_n8_tiles[tiles.kernel],
+                .terms = tiles.half_steps ? 32 : 64,
                 .works = tiles.works(),
                 .steps = static_cast<double>(filters_.steps()),
                 .filter_bytes = tiles.keeps_filters ? 0.0 : patch_stage_bytes,
-                .patch_bytes =
-                    static_cast<double>(tiles.tile.patch_positions()) * swizzle_row_bytes / taps,
+                .patch_bytes = static_cast<double>(tiles.tile.patch_positions()) * row_bytes *
+                               phases_.count() / taps,
                 .outputs = static_cast<double>(tiles.tile.images) * tiles.tile.rows *
                            tiles.tile.columns * std::min(filters_.groups.filters, patch_filters),
                 .writes = writes_by,
@@ -211,7 +233,7 @@ class PatchSearch {
   const WideFilters& filters_;
   const WideInput& input_;
   const DeviceInfo& device_;
-  WideMapAxes axes_;
+  PatchPlanePhases phases_;
   PatchTraffic traffic_;
   bool planes_;
   PatchTiles best_;
@@ -254,6 +276,11 @@ PatchTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
 
 }  // namespace
 
+bool has_patch_stride(const ConvProblem& problem) {
+  const WideMapAxes axes(problem);
+  return axes.axis[0].step() != 1 || axes.axis[1].step() != 1;
+}
+
 Support supports_wide_patch(const ConvProblem& p, const WideClass& of, const DeviceInfo& device) {
   if (Support stored = supports_dtypes({of.stored}, p); !stored) return stored;
   if (Support wgmma = supports_wgmma(device); !wgmma) return wgmma;
@@ -261,10 +288,13 @@ Support supports_wide_patch(const ConvProblem& p, const WideClass& of, const Dev
   if (p.boundary != Boundaries{})
     return refuse(Reason::geometry, "a boundary other than zeros; expected zeros");
   const WideMapAxes axes(p);
-  for (int i = 0; i < 2; ++i)
-    if (axes.axis[i].step() != 1)
-      return refuse(Reason::geometry, std::string(axes.axis[i].name) + ": a stride of " +
-                                          std::to_string(axes.axis[i].step()) + "; expected 1");
+  const PatchPlanePhases phases(axes);
+  if (phases.count() > max_patch_phases)
+    return refuse(Reason::geometry,
+                  "strides of " + std::to_string(phases.rows.step()) + "×" +
+                      std::to_string(phases.columns.step()) + ", whose taps have " +
+                      std::to_string(static_cast<std::int64_t>(phases.count())) +
+                      " phases; expected at most " + std::to_string(max_patch_phases));
   constexpr std::int64_t max_reach = 1 << 16;
   for (const WideMapAxis& axis : axes.axis)
     if (axis.reach() >= max_reach)
@@ -305,65 +335,6 @@ PatchPlan::PatchPlan(const ConvProblem& problem, const WideClass& of, const Devi
 
 std::size_t PatchPlan::workspace_bytes() const {
   return static_cast<std::size_t>(input.images) * static_cast<std::size_t>(input.image_bytes());
-}
-
-TiledMap patch_map(const ConvProblem& p, const WideFilters& filters, const PatchTile& tile,
-                   const WideInput* repacked) {
-  const WideMapAxes axes(p);
-  const std::int64_t bytes = filters.of.operand_bytes(), unit = tensor_map_alignment;
-  TiledMap map;
-  map.extent[0] = repacked ? repacked->plane_channels() : p.c;
-  // A stride along an extent of 1 may be any number: here it is that of a dense tensor.
-  std::int64_t dense = repacked ? repacked->pixel_bytes() : ceil_div(p.c * bytes, unit) * unit;
-  for (int i = 0; i < 3; ++i) {
-    const WideMapAxis& of = axes.axis[i];
-    map.extent[i + 1] = of.extent;
-    map.stride_bytes[i + 1] = of.extent > 1 && !repacked ? of.x_stride * bytes : dense;
-    dense = map.stride_bytes[i + 1] * of.extent;
-  }
-  map.extent[4] = p.n;
-  map.stride_bytes[4] = p.n > 1 && !repacked ? p.x_strides[0] * bytes : dense;
-  map.box[0] = filters.of.step_channels();
-  map.box[1] = tile.pitch, map.box[2] = tile.lines, map.box[4] = tile.images;
-  return map;
-}
-
-int run_of_outputs(const ConvProblem& p, const PatchTile& tile, const void* y) {
-  const Extents extents = p.y_extents();
-  const int across = extents.rank() - 1;
-  if (extents[across] > 1 && p.y_strides[across] != 1) return 1;
-  // Neighbouring sums are staged together.
-  if (tile.pitch % 2 != 0 || tile.columns % 2 != 0) return 1;
-  // Lines follow each other where a tile has whole ones and nothing lies between them in y.
-  const bool follow =
-      across > 2 && tile.columns == extents[across] && p.y_strides[across - 1] == extents[across];
-  const std::int64_t of_tile = follow ? std::int64_t{tile.rows} * tile.columns : tile.columns;
-  const std::int64_t of_plane = follow ? extents[across - 1] * extents[across] : extents[across];
-  const auto size = static_cast<std::int64_t>(size_in_bytes(p.dtype));
-  const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(y) % 16);
-  const auto fits = [&](std::int64_t run) {
-    bool begins = address % (run * size) == 0;
-    for (int i = 0; i < (follow ? across - 1 : across); ++i)
-      begins = begins && (extents[i] <= 1 || p.y_strides[i] % run == 0);
-    return begins && of_tile % run == 0 && of_plane % run == 0;
-  };
-  std::int64_t run = 16 / size;
-  while (run > 1 && !fits(run)) run /= 2;
-  return static_cast<int>(run);
-}
-
-TiledMap patch_across_map(const ConvProblem& p) {
-  const auto bytes = static_cast<std::int64_t>(size_in_bytes(p.dtype));
-  constexpr std::int64_t unit = tensor_map_alignment;
-  // A stride along an extent of 1 may be any number: here it is that of a dense tensor.
-  const std::int64_t plane = p.c > 1 ? p.x_strides[1] * bytes : ceil_div(p.w * bytes, unit) * unit;
-  const std::int64_t image = p.n > 1 ? p.x_strides[0] * bytes : plane * p.c;
-  TiledMap map;
-  map.extent[0] = p.w, map.extent[1] = p.c, map.extent[4] = p.n;
-  map.stride_bytes[1] = plane, map.stride_bytes[4] = image;
-  map.stride_bytes[2] = map.stride_bytes[3] = plane * p.c;
-  map.box[0] = patch_across_pixels, map.box[1] = swizzle_row_bytes / static_cast<int>(bytes);
-  return map;
 }
 
 }  // namespace plumb::cuda

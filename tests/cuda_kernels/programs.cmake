@@ -6,7 +6,7 @@ set(fibers ${CMAKE_CURRENT_LIST_DIR}/fields/emulation)
 
 # Planners and costs, which know no device. A program takes what it calls.
 file(GLOB planners CONFIGURE_DEPENDS ${kernels}/conv/*.cpp ${kernels}/cost/*.cpp ${kernels}/depthwise/*.cpp
-     ${kernels}/fields/field_*.cpp ${kernels}/interleaved/*.cpp ${kernels}/wide/*.cpp ${kernels}/*/*_plan.cpp)
+     ${kernels}/fields/field_*.cpp ${kernels}/interleaved/*.cpp ${kernels}/wide/*.cpp ${kernels}/wide_patch/*.cpp ${kernels}/*/*_plan.cpp)
 list(REMOVE_DUPLICATES planners)
 add_library(plumb_planners STATIC EXCLUDE_FROM_ALL ${planners})
 target_include_directories(plumb_planners PRIVATE ${PROJECT_SOURCE_DIR})

@@ -68,7 +68,10 @@ std::vector<PlantedCopy> wide_patch_copies() {
           copy_with<PatchFault::stale_patch>("stale_patch"),
           copy_with<PatchFault::lost_stage>("lost_stage"),
           copy_with<PatchFault::missed_column>("missed_column"),
-          copy_with<PatchFault::no_zeros>("no_zeros")};
+          copy_with<PatchFault::no_zeros>("no_zeros"),
+          copy_with<PatchFault::lost_phase>("lost_phase"),
+          copy_with<PatchFault::other_phase>("other_phase"),
+          copy_with<PatchFault::wrong_begin>("wrong_begin")};
 }
 
 }  // namespace plumb_test

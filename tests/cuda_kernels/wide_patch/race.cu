@@ -83,17 +83,28 @@ int check_problems() {
     PatchChoice choice;
   };
   int failed = 0;
-  for (const Case& of :
-       {Case{"mb1ic64ih8oc64kh1ph0", {}}, Case{"mb1ic64ih8oc64kh3ph1", {}},
-        Case{"mb4ic64ih56oc64kh3ph1", {}}, Case{"mb64ic64ih56oc64kh3ph1", {}},
-        Case{"mb8ic64ih224oc64kh3ph1", {}}, Case{"mb64ic256ih14oc256kh3ph1", {}},
-        Case{"mb64ic512ih7oc512kh3ph1", {}}, Case{"mb64ic128ih28oc128kh3ph1", {}},
-        Case{"mb3ic72ih19oc40kh5ph2dh1", {}}, Case{"g2mb2ic144ih30oc144kh3ph1", {}},
-        Case{"mb2ic64id9ih14oc64kd3kh3kw3pd1ph1pw1", {}},
-        Case{"mb3ic200ih8iw25oc136kh1ph0", {.across = 1}},
-        Case{"mb64ic64ih56oc256kh1ph0", {.across = 1}},
-        Case{"mb5ic64ih7oc64kh3ph1", {.images = 4, .rows = 7, .columns = 7}},
-        Case{"mb2ic64ih16iw15oc64kh3ph1", {.rows = 16, .columns = 15}}})
+  for (const Case& of : {Case{"mb1ic64ih8oc64kh1ph0", {}},
+                         Case{"mb1ic64ih8oc64kh3ph1", {}},
+                         Case{"mb4ic64ih56oc64kh3ph1", {}},
+                         Case{"mb64ic64ih56oc64kh3ph1", {}},
+                         Case{"mb8ic64ih224oc64kh3ph1", {}},
+                         Case{"mb64ic256ih14oc256kh3ph1", {}},
+                         Case{"mb64ic512ih7oc512kh3ph1", {}},
+                         Case{"mb64ic128ih28oc128kh3ph1", {}},
+                         Case{"mb3ic72ih19oc40kh5ph2dh1", {}},
+                         Case{"g2mb2ic144ih30oc144kh3ph1", {}},
+                         Case{"mb2ic64id9ih14oc64kd3kh3kw3pd1ph1pw1", {}},
+                         Case{"mb64ic128ih56oc128kh3ph1sh2", {}},
+                         Case{"mb64ic512ih14oc512kh3ph1sh2", {}},
+                         Case{"mb8ic256ih56oc512kh1ph0sh2", {}},
+                         Case{"mb3ic72ih19oc40kh5ph2dh1sh3", {}},
+                         Case{"g2mb2ic144ih31iw30oc144kh3kw3ph1pw1sh1sw2", {}},
+                         Case{"mb2ic32id17ih28oc64kd3kh3kw3pd1ph1pw1sd2sh2sw2", {}},
+                         Case{"mb2ic128iw1999oc64kw3pw0sw2", {}},
+                         Case{"mb3ic200ih8iw25oc136kh1ph0", {.across = 1}},
+                         Case{"mb64ic64ih56oc256kh1ph0", {.across = 1}},
+                         Case{"mb5ic64ih7oc64kh3ph1", {.images = 4, .rows = 7, .columns = 7}},
+                         Case{"mb2ic64ih16iw15oc64kh3ph1", {.rows = 16, .columns = 15}}})
     for (const bool planes : {false, true}) {
       PatchCase convolution(of.text, planes, true, 1);
       const PatchPlan plan = convolution.plan(of.choice);

@@ -4,6 +4,7 @@
 
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "cuda_kernels/wide_patch/wide_patch.hpp"
+#include "cuda_kernels/wide_patch/wide_patch_phases.hpp"
 #include "plumb/problem_text.hpp"
 #include "support/absent_device.hpp"
 
@@ -54,7 +55,8 @@ TEST_CASE("patch: tiles cover y, and fit the copy engine and shared memory") {
           "mb2ic64ih33oc64kh3ph6dh5", "mb1ic8ih300iw400oc8kh1kw200ph0pw0",
           "mb1ic8ih300iw40oc8kh100kw1ph0pw0", "mb9ic64ih3oc64kh3ph1", "mb1ic8iw2000oc8kw3pw1",
           "mb2ic64id9ih9iw9oc64kd3kh3kw3pd1ph1pw1", "mb2ic16ih6iw10oc16kh2kw4ph2pw4",
-          "g2mb2ic64ih30oc64kh5ph2", "mb4ic64ih19oc64kh3ph0"}) {
+          "g2mb2ic64ih30oc64kh5ph2", "mb4ic64ih19oc64kh3ph0", "mb64ic128ih56oc128kh3ph1sh2",
+          "mb2ic64ih57oc64kh5ph2sh3", "mb1ic64iw15999oc64kw3pw0sw2", "mb9ic64ih13oc64kh3ph1sh2"}) {
       CAPTURE(text);
       const ConvProblem p = problem_of(text, of);
       REQUIRE(supports_wide_patch(p, of, hopper()));
@@ -108,9 +110,52 @@ TEST_CASE("patch: outputs of planes that are stored at once") {
   CHECK(PatchPlan(planes, wide_class_fp16, hopper()).tiles.tile.pitch % 2 == 0);
 }
 
+TEST_CASE("patch: phases of a stride have every tap, and its pixels, once") {
+  for (const std::int64_t stride : {1, 2, 3, 4})
+    for (const std::int64_t dilation : {1, 2, 3, 4, 6})
+      for (const std::int64_t taps : {1, 2, 3, 5})
+        for (const std::int64_t before : {0, 1, 2, 5})
+          for (const std::int64_t extent : {1, 2, 9}) {
+            CAPTURE(stride, dilation, taps, before, extent);
+            const WideMapAxis axis{"columns", extent, taps, 4, stride, dilation, before, 16};
+            const PatchPhases phases(axis);
+            CHECK(phases.count() <= std::min(stride, taps));
+            std::int64_t all = 0;
+            for (std::int64_t phase = 0; phase < phases.count(); ++phase) {
+              const WideMapAxis of = phases.axis(phase);
+              const std::int64_t first = phases.first_pixel(phase);
+              CHECK((first >= 0 && first < stride));
+              CHECK((first + (of.extent - 1) * stride < extent && of.extent >= 0));
+              CHECK(first + of.extent * stride >= extent);
+              CHECK(of.reach() <= phases.reach());
+              all += of.taps;
+              for (std::int64_t tap = 0; tap < of.taps; ++tap) {
+                const std::int64_t number = phase + tap * phases.tap_step();
+                CHECK(number < taps);
+                CHECK(first + stride * (of.lower() + tap * of.dilation) ==
+                      number * (taps > 1 ? dilation : 1) - before);
+              }
+            }
+            CHECK(all == taps);
+          }
+}
+
+TEST_CASE("patch: tiles of layers of stride 2") {
+  // Padding lies in front of the lines of one phase alone, of which all have the pitch.
+  CHECK(tiles_of("mb64ic128ih56oc128kh3ph1sh2").tile ==
+        PatchTile{.rows = 7, .columns = 28, .pitch = 29, .lines = 8});
+  CHECK(tiles_of("mb64ic512ih14oc512kh3ph1sh2").tile ==
+        PatchTile{.images = 4, .rows = 7, .columns = 7, .pitch = 8, .lines = 8});
+  CHECK(tiles_of("mb64ic256ih56oc512kh1ph0sh2").tile ==
+        PatchTile{.rows = 7, .columns = 28, .pitch = 28, .lines = 7});
+  CHECK(tiles_of("mb1ic32id128ih128iw128oc64kd3kh3kw3pd1ph1pw1sd2sh2sw2").tile ==
+        PatchTile{.rows = 11, .columns = 22, .pitch = 23, .lines = 12});
+}
+
 TEST_CASE("patch: what it does not take") {
-  CHECK(refusal_of("mb1ic64ih9oc64kh3ph1sh2") == Reason::geometry);
-  CHECK(refusal_of("mb1ic64ih9iw9oc64kh3ph1sw2") == Reason::geometry);
+  CHECK(refusal_of("mb1ic64ih19oc64kh4ph1sh4") == Reason::geometry);  // 16 phases
+  CHECK(refusal_of("mb1ic64ih19oc64kh5ph1sh3") == Reason::none);
+  CHECK(refusal_of("mb1ic64ih99oc64kh4ph1dh7sh8") == Reason::none);  // one phase
   CHECK(refusal_of("mb1ic8iw900oc8kw300pw0") == Reason::geometry);
   CHECK(refusal_of("mb1ic8ih100iw100oc8kh70ph0") == Reason::geometry);  // no two patches
   CHECK(refusal_of("mb1ic64ih9oc64kh3ph1") == Reason::none);

@@ -51,6 +51,11 @@ void run_in(const PatchRun& run) {
       case EmulatedPatchFault::missed_column:
         return run_with<Arithmetic, PatchFault::missed_column>(run);
       case EmulatedPatchFault::no_zeros: return run_with<Arithmetic, PatchFault::no_zeros>(run);
+      case EmulatedPatchFault::lost_phase: return run_with<Arithmetic, PatchFault::lost_phase>(run);
+      case EmulatedPatchFault::other_phase:
+        return run_with<Arithmetic, PatchFault::other_phase>(run);
+      case EmulatedPatchFault::wrong_begin:
+        return run_with<Arithmetic, PatchFault::wrong_begin>(run);
       case EmulatedPatchFault::none: break;
     }
   if (run.fault != EmulatedPatchFault::none)

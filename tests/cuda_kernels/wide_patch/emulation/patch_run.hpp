@@ -13,7 +13,10 @@ enum class EmulatedPatchFault {
   stale_patch,
   lost_stage,
   missed_column,
-  no_zeros
+  no_zeros,
+  lost_phase,
+  other_phase,
+  wrong_begin
 };
 
 struct PatchRun {

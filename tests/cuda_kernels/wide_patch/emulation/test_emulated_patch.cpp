@@ -161,6 +161,86 @@ TEST_CASE("patch, emulated: planes under one tap are operands as they lie") {
   CHECK_FALSE(PatchEmulated("mb2ic24ih8oc24kh1ph0", tf32).plan().across);
 }
 
+TEST_CASE("patch, emulated: strides of rows, of columns and of both, in one to three dimensions") {
+  unsigned turn = 0;
+  // Odd and even paddings and extents, dilations that share a factor with the stride and that do
+  // not, strides beyond the filter, phases without a pixel, one tap, several blocks of channels.
+  for (const char* text : {"mb2ic72ih9iw11oc40kh3ph1sh2",
+                           "mb2ic72ih10iw12oc40kh3ph1sh2",
+                           "mb2ic40ih9iw8oc24kh3ph0sh2",
+                           "mb2ic40ih9iw11oc24kh3kw3ph1pw1sh2sw1",
+                           "mb2ic40ih9iw11oc24kh3kw3ph1pw1sh1sw2",
+                           "mb2ic24ih11iw13oc24kh3ph2dh1sh2",
+                           "mb2ic24ih13iw12oc24kh3ph3dh2sh2",
+                           "mb2ic24ih13iw14oc24kh3ph2dh1sh3",
+                           "mb2ic24ih13iw14oc24kh5ph2sh3",
+                           "mb1ic16ih14iw15oc16kh7ph3sh2",
+                           "mb2ic24ih12iw13oc24kh3kw5ph2pw1sh3sw2",
+                           "mb2ic72ih9iw10oc40kh1ph0sh2",
+                           "mb2ic40ih11iw10oc24kh1ph0sh3",
+                           "mb2ic24ih9oc24kh2ph0sh3",
+                           "mb2ic24ih3iw1oc24kh3ph2sh2",
+                           "mb2ic24ih1iw2oc24kh4ph3sh2",
+                           "mb3ic72iw25oc40kw3sw2",
+                           "mb2ic40iw31oc24kw7pw3sw3",
+                           "mb2ic40iw30oc24kw4pw1dw1sw2",
+                           "mb2ic24id5ih7iw9oc24kd3kh3kw3pd1ph1pw1sd2sh2sw2",
+                           "mb1ic40id4ih6iw5oc24kd2kh3kw2pd0ph1pw1sd1sh2sw3",
+                           "mb5ic24ih13oc24kh3ph1sh2",
+                           "g2mb2ic144ih9iw10oc80kh3ph1sh2",
+                           "g6mb2ic18ih9iw8oc12kh3ph1sh2"})
+    for (const WideClass& of : classes)
+      for (const Placing x : {Placing::channels_last, Placing::planes, Placing::mirrored}) {
+        if (is_left_out(turn++)) continue;
+        const Placing y = turn % 2 ? Placing::channels_last : Placing::planes;
+        CAPTURE(name(of), static_cast<int>(x), static_cast<int>(y), text);
+        CHECK(PatchEmulated(text, {.of = of, .x = x, .y = y, .bias = true, .accumulate = true})
+                  .run() == "");
+        const Data data = turn % 2 ? Data::infinite : Data::normal;
+        CHECK(PatchEmulated(text, {.of = of, .x = x, .y = y, .data = data}).run() == "");
+      }
+  CHECK(PatchEmulated("mb3ic64ih9iw10oc24kh3ph1sh2", {.shifted = true}).run() == "");
+  CHECK(PatchEmulated("mb5ic24ih9iw10oc24kh3ph1sh2", {.x = Placing::planes, .images_at_once = 2})
+            .run() == "");
+}
+
+TEST_CASE("patch, emulated: channels that fill half of a step, or hardly more, under strides") {
+  for (const WideClass& of : classes) {
+    const int half = of.step_channels() / 2;
+    for (const int channels : {1, half - 1, half, half + 1, 2 * half, 2 * half + 1})
+      for (const Placing x : {Placing::channels_last, Placing::planes}) {
+        const std::string text = "mb2ic" + std::to_string(channels) + "ih9iw12oc24kh3ph1sh2";
+        CAPTURE(name(of), text, static_cast<int>(x));
+        const PatchEmulated convolution(text, {.of = of, .x = x});
+        CHECK(convolution.plan().tiles.half_steps == (channels <= half));
+        CHECK(PatchEmulated(text, {.of = of, .x = x, .bias = true}).run() == "");
+      }
+  }
+  CHECK_FALSE(PatchEmulated("mb2ic16ih9iw12oc24kh3ph1", {}).plan().tiles.half_steps);
+}
+
+TEST_CASE("patch, emulated: under strides parts of lines and of columns, and several images") {
+  unsigned turn = 0;
+  struct Tile {
+    const char* text;
+    cuda::PatchChoice choice;
+  };
+  for (const Tile& tile :
+       {Tile{"mb2ic16ih17iw57oc70kh3ph1sh2", {.rows = 4, .columns = 29}},
+        Tile{"mb2ic16ih17iw57oc70kh3ph1sh2", {.rows = 9, .columns = 10}},
+        Tile{"mb1ic16ih18iw112oc16kh3ph1sh2", {.rows = 4, .columns = 56}},
+        Tile{"mb5ic16ih14oc136kh3ph1sh2", {.images = 4, .rows = 7, .columns = 7}},
+        Tile{"mb3ic72ih13iw11oc16kh3ph1sh2", {.images = 2, .rows = 7, .columns = 6}},
+        Tile{"mb3ic72ih13iw11oc16kh5ph2dh1sh3", {.images = 2, .rows = 3, .columns = 3}},
+        Tile{"mb1ic16ih5iw500oc16kh3ph1sh2", {.rows = 1, .columns = 250}}})
+    for (const WideClass& of : classes)
+      for (const Placing y : {Placing::channels_last, Placing::planes}) {
+        if (is_left_out(turn++)) continue;
+        CAPTURE(name(of), tile.text, static_cast<int>(y), tile.choice.columns);
+        CHECK(PatchEmulated(tile.text, {.of = of, .y = y, .choice = tile.choice}).run() == "");
+      }
+}
+
 TEST_CASE("patch, emulated: values of any kind stay within their bound") {
   unsigned turn = 0;
   for (const WideClass& of : classes)
@@ -189,23 +269,27 @@ namespace {
 /// Problems of paddings up to beyond the filter, dilations, groups, few and odd channels.
 class RandomPatches {
  public:
-  explicit RandomPatches(std::uint32_t seed) : random_(seed) {}
+  /// Of strides up to `most`.
+  RandomPatches(std::uint32_t seed, int most) : random_(seed), most_stride_(most) {}
 
   int number(int least, int most) { return static_cast<int>(random_.integer(least, most)); }
   bool coin() { return number(0, 1) == 1; }
   std::string text() {
+    const int more = most_stride_ > 1 ? 6 : 0;  // so that strides leave outputs
     const int groups = number(0, 3) == 0 ? number(2, 3) : 1;
     std::ostringstream text;
     if (groups > 1) text << 'g' << groups;
     text << "mb" << number(1, 3);
     for (const char* name : {"ic", "oc"}) text << name << groups * number(1, 72 / (2 * groups - 1));
     for (const char axis : {'h', 'w'}) {
-      const int extent = number(1, axis == 'h' ? 8 : 10), taps = number(1, 4), apart = number(0, 2);
+      const int extent = number(1, (axis == 'h' ? 8 : 10) + more), taps = number(1, 4),
+                apart = number(0, 2);
       const int reach = (taps - 1) * (apart + 1);
       const int padding = number(std::max(0, (reach + 2 - extent) / 2), reach + 1);
       for (const auto& [letter, value] :
            {std::pair{'i', extent}, {'k', taps}, {'p', padding}, {'d', apart}})
         text << letter << axis << value;
+      if (most_stride_ > 1) text << 's' << axis << number(1, most_stride_);
     }
     return text.str();
   }
@@ -223,12 +307,10 @@ class RandomPatches {
 
  private:
   Random random_;
+  int most_stride_;
 };
 
-}  // namespace
-
-TEST_CASE("patch, emulated: random problems") {
-  RandomPatches random(11);
+void check_random(RandomPatches random) {
   const int problems = is_sanitized ? 10 : 200;
   for (int i = 0; i < problems; ++i) {
     const std::string text = random.text();
@@ -238,6 +320,12 @@ TEST_CASE("patch, emulated: random problems") {
     CHECK(PatchEmulated(text, options, static_cast<std::uint32_t>(i)).run() == "");
   }
 }
+
+}  // namespace
+
+TEST_CASE("patch, emulated: random problems") { check_random({11, 1}); }
+
+TEST_CASE("patch, emulated: random problems of strides up to 3") { check_random({12, 3}); }
 
 TEST_CASE("patch, emulated: planted faults are caught") {
   using enum EmulatedPatchFault;
@@ -253,6 +341,14 @@ TEST_CASE("patch, emulated: planted faults are caught") {
     if (fault != no_zeros) CHECK(is_caught(blocks, of_blocks, fault));
     if (fault != stale_patch) CHECK(is_caught(images, of_images, fault));
   }
+  // Strides of both, of columns alone, and of phases of one tap.
+  for (const char* text : {"mb2ic72ih9iw11oc24kh3ph1sh2", "mb2ic24ih9iw11oc24kh3kw3ph1pw1sh1sw2",
+                           "mb2ic24iw31oc24kw3pw0sw3"})
+    for (const EmulatedPatchFault fault :
+         {none, lost_stage, lost_phase, other_phase, wrong_begin}) {
+      CAPTURE(text, static_cast<int>(fault));
+      CHECK(is_caught(text, {}, fault) == (fault != none));
+    }
   const char* const lines = "mb2ic72ih8iw10oc24kh3ph1";  // of planes, stored in vectors
   for (const EmulatedPatchFault fault : {none, missed_column})
     CHECK(is_caught(lines, {.rows = 4, .columns = 10}, fault, Placing::planes) == (fault != none));
