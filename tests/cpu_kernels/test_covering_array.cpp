@@ -37,6 +37,9 @@ TEST_CASE("covering array: no triple of edge values is missing", "[covering]") {
 
 TEST_CASE("covering array: the CPU is exact on every case", "[covering]") {
   int validated = 0;
+  constexpr std::size_t share = plumb_test::is_thread_sanitized ? 9
+                                : plumb_test::is_sanitized      ? 3
+                                                                : 1;
   for (const char* name : {"sse2", "avx2", "avx512"}) {
     const plumb_test::ForcedInstructionSet forced(name);
     const Device cpu = Device::open("cpu");
@@ -44,7 +47,7 @@ TEST_CASE("covering array: the CPU is exact on every case", "[covering]") {
     Validator validator(cpu);
     ValidationOptions options{.tiers = {Tier::exact}};
     int runs = 0;
-    for (std::size_t i = 0; i < cases().size(); i += plumb_test::is_sanitized ? 3 : 1) {
+    for (std::size_t i = 0; i < cases().size(); i += share) {
       options.guard = i % 2 == 0 ? GuardPages::behind : GuardPages::before;
       options.threads = 1 + static_cast<int>(i % 16 == 15);
       const ValidationCase test = plumb_test::case_of(cases()[i]);

@@ -133,7 +133,7 @@ TEST_CASE("cpu weights: all tiers, on every instruction set, in every dtype and 
     for (const char* name : names)
       for (const char* text : texts) {
         ++turn;
-        if (turn % 5 > (is_sanitized ? 0 : 2)) continue;  // others with another set or name
+        if (is_for_others(turn)) continue;
         const std::size_t types = std::string_view(name).ends_with("fp32") ? 3 : 4;
         const ConvAlgorithm* const algorithm = &algorithm_of(device, name);
         // Types and layouts take turns, each problem as f32 in NCHW besides.
