@@ -57,11 +57,12 @@ template <int groups, class Real, int positions, int vectors>
   const ChannelsTap* const end = run.taps + run.taps_count;
   for (std::int64_t c = run.channels; c > 0; --c, x += run.x_channel, w += run.w_taps * lanes<Real>)
     for (const ChannelsTap* tap = run.taps; tap < end;) {
-      const std::int64_t next = tap + 1 < end ? tap[1].x - tap[0].x : 0;
+      const bool two = tap + 1 < end;  // a row of one element may have a step of 0
+      const std::int64_t next = two ? tap[1].x - tap[0].x : 0;
       const bool three = tap + 2 < end && tap[2].x - tap[1].x == next;
       if (next == step && three)
         add_neighbours<3, 1, groups>(tile, tap, x, w, step), tap += 3;
-      else if (next == step)
+      else if (next == step && two)
         add_neighbours<2, 1, groups>(tile, tap, x, w, step), tap += 2;
       else if (2 * next == step && three)
         add_neighbours<3, 2, groups>(tile, tap, x, w, next), tap += 3;

@@ -88,6 +88,26 @@ TEST_CASE("cpu channels: all tiers, on every instruction set, in every dtype and
                   [](Reason, std::string_view) { return false; });
 }
 
+TEST_CASE("cpu channels: a row of one pixel may have a step of zero") {
+  for (const char* set : {"sse2", "avx2", "avx512"}) {
+    const ForcedInstructionSet forced(set);
+    const Device device = Device::open("cpu");
+    for (const char* name : names)
+      for (const char* text : {"g8mb1ic8ih1oc8kh1", "g8mb1ic8ih1oc16kh1", "g8mb1ic8ih1oc32kh1",
+                               "g8mb1ic8ih1oc64kh1"}) {
+        ValidationCase test = validation_case("", problem_of(text), Placement::nhwc);
+        test.problem.x_strides[3] = 0;
+        const ConvAlgorithm* const algorithm = &algorithm_of(device, name);
+        for (const ValidationRecord& record :
+             validate(device, {&algorithm, 1}, test,
+                      {.tiers = {Tier::exact}, .guard = GuardPages::behind})) {
+          CAPTURE(set, name, text, record.sentence);
+          CHECK(record.verdict == Verdict::pass);
+        }
+      }
+  }
+}
+
 TEST_CASE("cpu channels: a lost channel, a tap off at a border, a lost column are found") {
   real = &algorithm_of(Device::open("cpu"), names[0]);
   CHECK(tiers_that_caught(&copy_with<Fault::none>).empty());
