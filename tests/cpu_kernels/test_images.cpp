@@ -51,10 +51,10 @@ std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
 }  // namespace
 
 TEST_CASE("cpu images: all tiers, on every instruction set, in every dtype and layout") {
-  check_all_tiers(names, texts, {Placement::nchw, Placement::nhwc, Placement::strided},
-                  [](Reason reason, std::string_view text) {
-                    return reason == Reason::too_large && text.ends_with("kh40ph39");
-                  });
+  check_forward_tiers(names, texts, {Placement::nchw, Placement::nhwc, Placement::strided},
+                      [](Reason reason, std::string_view text) {
+                        return reason == Reason::too_large && text.ends_with("kh40ph39");
+                      });
 }
 
 TEST_CASE("cpu images: a lost channel, a tap off at a border, a lost column are found") {

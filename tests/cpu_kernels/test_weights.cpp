@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "all_tiers.hpp"
 #include "conv_case.hpp"
 #include "damaged_copy.hpp"
-#include "support/sanitized.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
@@ -124,35 +124,13 @@ std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
 }  // namespace
 
 TEST_CASE("cpu weights: all tiers, on every instruction set, in every dtype and layout") {
-  constexpr DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64};
-  constexpr Placement placements[] = {Placement::nchw, Placement::nhwc, Placement::strided};
-  std::size_t turn = 0;
-  for (const char* set : {"sse2", "avx2", "avx512"}) {
-    const ForcedInstructionSet forced(set);
-    const Device device = Device::open("cpu");
-    for (const char* name : names)
-      for (const char* text : texts) {
-        ++turn;
-        if (is_for_others(turn)) continue;
-        const std::size_t types = std::string_view(name).ends_with("fp32") ? 3 : 4;
-        const ConvAlgorithm* const algorithm = &algorithm_of(device, name);
-        // Types and layouts take turns, each problem as f32 in NCHW besides.
-        for (const bool plain : {true, false}) {
-          const ConvProblem problem =
-              weights_problem(text, plain ? DType::f32 : dtypes[turn % types]);
-          const Placement placement = plain ? Placement::nchw : placements[turn % 3];
-          CAPTURE(set, name, to_string(problem), to_string(placement));
-          CHECK(ask(*algorithm, problem, device.info()).forward_convolutions == 0);
-          ValidationCase test = validation_case("", problem, placement);
-          test.accumulate = !plain;
-          for (const ValidationRecord& record :
-               validate(device, {&algorithm, 1}, test, {.seed = 3})) {
-            CAPTURE(record.sentence, to_string(record.tier));
-            CHECK(record.verdict == Verdict::pass);
-          }
-        }
-      }
-  }
+  check_all_tiers(
+      names, texts, {Placement::nchw, Placement::nhwc, Placement::strided}, weights_problem,
+      [](const ValidationCase& test, const Device& device, const ConvAlgorithm& algorithm,
+         std::size_t) {
+        CHECK(ask(algorithm, test.problem, device.info()).forward_convolutions == 0);
+      },
+      [](const ValidationRecord&, std::string_view, std::string_view) { return false; });
 }
 
 TEST_CASE("cpu weights: the same bits for any number of threads") {
