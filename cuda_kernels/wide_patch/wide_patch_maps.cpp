@@ -13,14 +13,14 @@ namespace plumb::cuda {
 PatchPhase patch_phase(const ConvProblem& problem, int number) {
   const PatchPlanePhases phases(problem);
   PatchPhase of;
-  std::int64_t own[2] = {number % phases.columns.count(), number / phases.columns.count()};
   for (int i = 0; i < 2; ++i) {
-    const WideMapAxis axis = (i == 0 ? phases.columns : phases.rows).axis(own[i]);
+    const WideMapAxis axis = phases.along(i).axis(phases.phase_along(i, number));
     // All of a phase without pixels is behind the one of its map.
     of.begin[i] = axis.extent > 0 ? static_cast<int>(axis.lower()) : 1;
     of.taps[i] = static_cast<int>(axis.taps);
   }
-  of.tap = static_cast<int>(own[1] * problem.s + own[0]);
+  of.tap =
+      static_cast<int>(phases.phase_along(1, number) * problem.s + phases.phase_along(0, number));
   return of;
 }
 
@@ -28,7 +28,6 @@ PatchMap patch_map(const ConvProblem& p, const WideFilters& filters, const Patch
                    const WideInput* repacked, int phase) {
   const WideMapAxes axes(p);
   const PatchPlanePhases phases(axes);
-  const std::int64_t own[2] = {phase % phases.columns.count(), phase / phases.columns.count()};
   const std::int64_t bytes = filters.of.operand_bytes(), unit = tensor_map_alignment;
   PatchMap of_phase;
   TiledMap& map = of_phase.map;
@@ -41,11 +40,11 @@ PatchMap patch_map(const ConvProblem& p, const WideFilters& filters, const Patch
     map.stride_bytes[i + 1] = of.extent > 1 && !repacked ? of.x_stride * bytes : dense;
     dense = map.stride_bytes[i + 1] * of.extent;
     if (i == 2) continue;
-    const PatchPhases& along = i == 0 ? phases.columns : phases.rows;
-    map.extent[i + 1] = std::max<std::int64_t>(along.axis(own[i]).extent, 1);
-    if (along.axis(own[i]).extent > 0)
-      of_phase.first_byte += along.first_pixel(own[i]) * map.stride_bytes[i + 1];
-    if (map.extent[i + 1] > 1) map.stride_bytes[i + 1] *= along.step();
+    const PatchPhases& along = phases.along(i);
+    const std::int64_t own = phases.phase_along(i, phase), pixels = along.axis(own).extent;
+    map.extent[i + 1] = std::max<std::int64_t>(pixels, 1);
+    if (pixels > 0) of_phase.first_byte += along.first_pixel(own) * map.stride_bytes[i + 1];
+    if (pixels > 1) map.stride_bytes[i + 1] *= along.step();
   }
   map.extent[4] = p.n;
   map.stride_bytes[4] = p.n > 1 && !repacked ? p.x_strides[0] * bytes : dense;

@@ -21,7 +21,8 @@ class PatchPhases {
   std::int64_t count() const { return std::min(tap_step(), axis_.taps); }
   /// From a pixel of a phase to the next.
   std::int64_t step() const { return axis_.step(); }
-  /// From a tap of a phase to the next: the phase has its own number, and so many on.
+  /// From a tap of a phase to the next, among the taps of the filter. The first one of phase i is
+  /// tap i.
   std::int64_t tap_step() const { return step() / common_; }
   /// The first pixel of a phase.
   std::int64_t first_pixel(std::int64_t phase) const {
@@ -63,6 +64,12 @@ struct PatchPlanePhases {
   explicit PatchPlanePhases(const WideMapAxes& axes) : columns(axes.axis[0]), rows(axes.axis[1]) {}
   double count() const {
     return static_cast<double>(columns.count()) * static_cast<double>(rows.count());
+  }
+  /// Those of columns, axis 0, or of rows, axis 1.
+  const PatchPhases& along(int axis) const { return axis == 0 ? columns : rows; }
+  /// Which of them a phase of the plane is.
+  std::int64_t phase_along(int axis, int phase) const {
+    return axis == 0 ? phase % columns.count() : phase / columns.count();
   }
 };
 

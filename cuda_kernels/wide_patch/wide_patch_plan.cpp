@@ -31,7 +31,7 @@ std::int64_t phase_extent(const WideMapAxis& axis, std::int64_t outputs, bool fo
   return shares ? std::min(shared, all) : all;
 }
 
-/// The most that a phase's patch has: what is enough for a phase is so with more besides.
+/// The most that a phase needs, which patches of all phases have.
 std::int64_t patch_extent(const PatchPhases& phases, std::int64_t outputs, bool follow) {
   std::int64_t most = 0;
   for (std::int64_t phase = 0; phase < phases.count(); ++phase)
