@@ -15,15 +15,16 @@
 namespace plumb::cuda {
 namespace {
 
-/// Returns the first taps of core rows of `taps` taps each, along one axis of filters of `extent`
-/// taps, for `outputs` outputs that are `stride` apart. Where the stride is longer than filters,
-/// nothing reads the taps between them, and core rows of these alone are left out.
-std::vector<int> first_taps(std::int64_t extent, int stride, int outputs, int taps) {
-  const int end = static_cast<int>(extent) + (outputs - 1) * stride;
+/// Returns the first pixels of core rows of `taps` pixels each, along one axis of what `outputs`
+/// outputs read. Where the stride is longer than filters, nothing reads the pixels between them,
+/// and core rows of these alone are left out.
+std::vector<int> first_taps(const TapAxis& axis, int outputs, int taps) {
+  const int end = axis.pixels_of(outputs);
   std::vector<int> firsts;
   for (int first = 0; first < end; first += taps) {
     bool read = false;
-    for (int tap = first; tap < std::min(first + taps, end); ++tap) read |= tap % stride < extent;
+    for (int pixel = first; pixel < std::min(first + taps, end); ++pixel)
+      read |= axis.reads(outputs, pixel);
     if (read) firsts.push_back(first);
   }
   return firsts;
@@ -38,26 +39,26 @@ int remainders(const std::vector<int>& firsts, int stride) {
 
 }  // namespace
 
-InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
+InterleavedLayout::InterleavedLayout(const InterleavedConv& conv,
                                      const InterleavedElements& elements, int output_rows,
                                      int output_columns, int output_copies, CoreRowForm form,
                                      int channel_chunks)
     : rows(output_rows),
       columns(output_columns),
       spread(output_copies),
-      row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
-      column_stride(static_cast<int>(problem.q() > 1 ? problem.stride.w : 1)),
-      stride_h(rows * row_stride),
-      stride_w(columns * spread * column_stride),
+      taps_h(conv.h),
+      taps_w(conv.w),
+      stride_h(taps_h.pixels_between(rows)),
+      stride_w(taps_w.pixels_between(columns * spread)),
       chunks(channel_chunks),
-      chunk_channels(static_cast<int>(ceil_div(problem.c, chunks))),
+      chunk_channels(static_cast<int>(ceil_div(conv.problem.c, chunks))),
       group_filters(interleaved_rows / (rows * columns)),
-      groups(static_cast<int>(ceil_div(problem.k, group_filters / spread))),
+      groups(static_cast<int>(ceil_div(conv.problem.k, group_filters / spread))),
       k_step_bytes(elements.k_step_bytes()) {
   for (int first = 0; first < chunk_channels;) {
     unsigned channels = static_cast<unsigned>(std::min(chunk_channels - first, 8));
     if (form.by_twos) channels = std::bit_floor(channels);
-    add_channel_block(problem, first, static_cast<int>(channels), form);
+    add_channel_block(first, static_cast<int>(channels), form);
     first += static_cast<int>(channels);
   }
   // Core rows ascend, so that the second of a k step is equally far behind its first in any tile.
@@ -71,23 +72,22 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
       static_cast<int>(ceil_div(k_steps, elements.k_tile_steps())) * elements.k_tile_steps();
 }
 
-void InterleavedLayout::add_channel_block(const ConvProblem& problem, int first_c, int channels,
-                                          CoreRowForm form) {
+void InterleavedLayout::add_channel_block(int first_c, int channels, CoreRowForm form) {
   // Where channels do not fill a core row, several taps of them do.
   int taps = 1;
   while (2 * taps * channels <= 8) taps *= 2;
   ChannelBlock channel_block{};
   std::vector<int> rows_of_block, columns_of_block;
   std::pair<int, int> least;
-  for (int taps_w = taps; taps_w >= 1; taps_w /= 2) {
-    auto of_h = first_taps(problem.r, row_stride, rows, taps / taps_w);
-    auto of_w = first_taps(problem.s, column_stride, columns * spread, taps_w);
+  for (int of_row = taps; of_row >= 1; of_row /= 2) {
+    auto of_h = first_taps(taps_h, rows, taps / of_row);
+    auto of_w = first_taps(taps_w, columns * spread, of_row);
     const int of_core_rows = static_cast<int>(of_h.size() * of_w.size());
     const int of_phase_planes = remainders(of_h, stride_h) * remainders(of_w, stride_w);
     const std::pair price{of_core_rows + form.per_phase_plane * of_phase_planes, of_phase_planes};
     if (channel_block.channels != 0 && price >= least) continue;
     least = price;
-    channel_block = {first_c, channels, taps / taps_w, taps_w};
+    channel_block = {first_c, channels, taps / of_row, of_row};
     rows_of_block = std::move(of_h), columns_of_block = std::move(of_w);
   }
   channel_blocks.push_back(channel_block);
@@ -248,7 +248,8 @@ std::vector<int> chunk_counts(const ConvProblem& problem) {
 /// Returns the layout whose rows and columns of outputs have the least predicted time. It is chosen
 /// for a large batch, and once for any device that this runs on, because filters are packed once
 /// for all of them.
-InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElements& elements) {
+InterleavedLayout best_layout(const InterleavedConv& conv, const InterleavedElements& elements) {
+  const ConvProblem& large = conv.problem;
   DeviceInfo hopper;
   hopper.units = 132;
   hopper.shared_memory_bytes = 227 * 1024;
@@ -256,7 +257,8 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElement
   hopper.nominal_fp32_flop_per_second = 67e12;
   hopper.nominal_bytes_per_second = 4.8e12;
   const int least_chunks = static_cast<int>(ceil_div(large.c, std::int64_t{max_chunk_channels}));
-  InterleavedLayout best(large, elements, 1, 1, 1, core_row_forms[0], least_chunks);
+  InterleavedLayout best(conv, elements, conv.h.up(), conv.w.up(), 1, core_row_forms[0],
+                         least_chunks);
   const auto is_held = [](const InterleavedLayout& of) {
     return of.channel_blocks.size() <= max_channel_blocks &&
            of.phase_planes.size() <= max_phase_planes && of.k_steps <= max_interleaved_k_steps;
@@ -273,34 +275,35 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElement
   };
   const auto consider_forms = [&](int rows, int columns, int spread, int chunks = 1) {
     std::vector<std::vector<ChannelBlock>> considered;  // most forms come to the same blocks
-    if (rows * columns * spread == 1 && chunks == least_chunks)
+    if (rows == conv.h.up() && columns == conv.w.up() && spread == 1 && chunks == least_chunks)
       considered.push_back(best.channel_blocks);
     for (const CoreRowForm form : core_row_forms) {
-      InterleavedLayout other(large, elements, rows, columns, spread, form, chunks);
+      InterleavedLayout other(conv, elements, rows, columns, spread, form, chunks);
       if (std::find(considered.begin(), considered.end(), other.channel_blocks) != considered.end())
         continue;
       considered.push_back(other.channel_blocks);
       consider(std::move(other));
     }
   };
-  for (int columns = 1; columns <= max_output_columns && columns <= large.q(); columns *= 2)
-    for (int rows = 1; rows <= max_output_rows && rows <= large.p(); rows *= 2)
+  for (int columns = conv.w.up(); columns <= max_output_columns && columns <= large.q();
+       columns *= 2)
+    for (int rows = conv.h.up(); rows <= max_output_rows && rows <= large.p(); rows *= 2)
       for (const int chunks : chunk_counts(large)) consider_forms(rows, columns, 1, chunks);
   // Copies fill a product's rows where filters are one or two. Narrow filters are left as they have
   // been measured.
   constexpr int widest_measured = 11;
   for (int rows = large.s > widest_measured && least_chunks == 1 ? 4 : max_output_rows + 1;
        rows <= max_output_rows && rows <= large.p(); rows *= 2)
-    if (large.q() >= max_output_columns * output_spread)
+    if (large.q() >= max_output_columns * output_spread && rows % conv.h.up() == 0)
       consider_forms(rows, max_output_columns, output_spread);
   return best;
 }
 
 }  // namespace
 
-InterleavedLayout layout_interleaved(ConvProblem problem, const InterleavedElements& elements) {
-  problem.n = large_batch;
-  return best_layout(problem, elements);
+InterleavedLayout layout_interleaved(InterleavedConv conv, const InterleavedElements& elements) {
+  conv.problem.n = large_batch;
+  return best_layout(conv, elements);
 }
 
 InterleavedTiles tile_interleaved(const ConvProblem& problem, const DeviceInfo& device,

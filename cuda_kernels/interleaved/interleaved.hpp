@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cuda_kernels/interleaved/interleaved_conv.hpp"
 #include "cuda_kernels/primitives/host_device.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/device.hpp"
@@ -92,10 +93,10 @@ PLUMB_HOST_DEVICE constexpr int chunk_begin(int chunk, int chunk_channels, int c
 /// copies: number filter * spread + i is the filter at columns i * columns on, so that a filter has
 /// spread * columns of them.
 struct InterleavedLayout {
-  int rows, columns;              ///< of outputs, for each filter or copy of one
-  int spread;                     ///< copies of a filter: 1 or output_spread
-  int row_stride, column_stride;  ///< in x, from one row or column of outputs to the next
-  int stride_h, stride_w;         ///< from one output position to the next
+  int rows, columns;       ///< of outputs, for each filter or copy of one
+  int spread;              ///< copies of a filter: 1 or output_spread
+  TapAxis taps_h, taps_w;  ///< of the rows and columns of outputs
+  int stride_h, stride_w;  ///< in x, from one output position to the next
   int chunks, chunk_channels;
   int group_filters, groups, k_steps;  ///< group_filters counts copies
   int packed_k_steps;                  ///< k_steps rounded up to whole k tiles
@@ -104,7 +105,8 @@ struct InterleavedLayout {
   std::vector<PhasePlane> phase_planes;
   std::vector<CoreRow> core_rows;  ///< as they follow each other in shared memory
 
-  InterleavedLayout(const ConvProblem& problem, const InterleavedElements& elements, int rows,
+  /// `rows` and `columns` are multiples of what is between two pixels of x.
+  InterleavedLayout(const InterleavedConv& conv, const InterleavedElements& elements, int rows,
                     int columns, int spread, CoreRowForm form, int chunks = 1);
 
   int position_columns() const { return columns * spread; }  ///< of a filter's outputs
@@ -117,11 +119,11 @@ struct InterleavedLayout {
   std::size_t dense_at() const { return group_bytes() * groups; }
 
  private:
-  void add_channel_block(const ConvProblem& problem, int first_c, int channels, CoreRowForm form);
+  void add_channel_block(int first_c, int channels, CoreRowForm form);
 };
 
 /// Returns the layout of the least predicted time for a large batch, whatever the problem's own.
-InterleavedLayout layout_interleaved(ConvProblem problem, const InterleavedElements& elements);
+InterleavedLayout layout_interleaved(InterleavedConv conv, const InterleavedElements& elements);
 
 /// A block's tile, and its shared memory. It has `rows` by `columns` output positions of `images`,
 /// each with a filter's outputs of the layout's rows and columns.
@@ -155,7 +157,7 @@ inline constexpr int stage_bytes = interleaved_rows * stage_pitch * 4;
 /// The last product of a tile reads so far beyond the input, in both halves of its terms.
 inline constexpr int slack_bytes = 2 * interleaved_columns * 16;
 
-/// Returns the tiles of the least predicted time.
+/// Returns the tiles of the least predicted time of an InterleavedConv's problem.
 InterleavedTiles tile_interleaved(const ConvProblem& problem, const DeviceInfo& device,
                                   const InterleavedLayout& layout,
                                   const InterleavedElements& elements);

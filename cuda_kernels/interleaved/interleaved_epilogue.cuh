@@ -2,10 +2,9 @@
 // y.
 #pragma once
 
-#include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/two_outputs.cuh"
 #include "cuda_kernels/few_channels/window_filters.cuh"
-#include "cuda_kernels/interleaved/interleaved_params.cuh"
+#include "cuda_kernels/interleaved/interleaved_again.cuh"
 #include "cuda_kernels/primitives/split.hpp"
 
 namespace plumb::cuda {
@@ -37,8 +36,8 @@ __device__ void sum_again(const Params& params, const InterleavedItem& item, int
     const OutputPosition at(params, item, first + i % interleaved_columns, rows, columns,
                             filters.first * params.warp_columns + row % columns);
     if (below >= at.rows_left || filter >= filters.count) continue;
-    do_over(params.conv, params.x, params.w, params.y, params.epilogue, at.n,
-            filters.first_k + filter * params.warp_apart, at.p + below, at.q, all);
+    sum_output_again(params, at.n, filters.first_k + filter * params.warp_apart, at.p + below, at.q,
+                     all);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <string_view>
 
@@ -91,8 +92,9 @@ __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
 }
 
 struct InterleavedPacking {
-  int rows, columns, spread, row_stride, column_stride, group_filters, chunks, chunk_channels,
-      k_steps, k_step_bytes, core_row_count;
+  int rows, columns, spread, group_filters, chunks, chunk_channels, k_steps, k_step_bytes,
+      core_row_count;
+  TapAxis taps_h, taps_w;
   std::int64_t group_bytes, dense_at;
   struct {
     std::uint8_t first_c, channels, taps_w, count;
@@ -105,14 +107,14 @@ struct InterleavedPacking {
       : rows(layout.rows),
         columns(layout.columns),
         spread(layout.spread),
-        row_stride(layout.row_stride),
-        column_stride(layout.column_stride),
         group_filters(layout.group_filters),
         chunks(layout.chunks),
         chunk_channels(layout.chunk_channels),
         k_steps(layout.packed_k_steps),
         k_step_bytes(layout.k_step_bytes),
         core_row_count(static_cast<int>(layout.core_rows.size())),
+        taps_h(layout.taps_h),
+        taps_w(layout.taps_w),
         group_bytes(static_cast<std::int64_t>(layout.group_bytes())),
         dense_at(static_cast<std::int64_t>(layout.dense_at())) {
     const auto byte = [](int value) { return static_cast<std::uint8_t>(value); };
@@ -162,8 +164,8 @@ __global__ void __launch_bounds__(packing_threads)
         const int of_tap = element / channel_block.channels;
         const int c = first_c + channel_block.first_c + element % channel_block.channels;
         if (element < channel_block.count && c >= chunk * params.chunk_channels)
-          value = taps(k, c, core_row.r + of_tap / channel_block.taps_w - below * params.row_stride,
-                       core_row.s + of_tap % channel_block.taps_w - beside * params.column_stride);
+          value = taps(k, c, params.taps_h.tap(below, core_row.r + of_tap / channel_block.taps_w),
+                       params.taps_w.tap(beside, core_row.s + of_tap % channel_block.taps_w));
       }
       // N8 tiles of rows follow each other, with 16 bytes a row, and behind all of them lies the k
       // step's second core row.
@@ -193,6 +195,35 @@ struct InterleavedPlan final : KernelPlan {
   InterleavedPlan(InterleavedLayout of_filters, const SlicePlans<InterleavedTiles>& of_batch)
       : layout(std::move(of_filters)), tiles(of_batch) {}
 };
+
+/// Returns whether the kernel takes backward data by itself: where strides are so many rows and
+/// columns of outputs, and outputs of a row are neighbours in dx. What it refuses is made of
+/// forward convolutions.
+inline Support takes_phases(const ConvProblem& problem) {
+  const auto refuse = [](Reason reason, const std::string& sentence) {
+    return Support{reason, sentence};
+  };
+  const auto strides = [&] {
+    return "strides of " + std::to_string(problem.stride.h) + "x" +
+           std::to_string(problem.stride.w);
+  };
+  if (problem.has_depth()) return refuse(Reason::geometry, "a depth; expected none");
+  if ((problem.r > 1 && problem.dilation.h != 1) || (problem.s > 1 && problem.dilation.w != 1))
+    return refuse(Reason::geometry, "dilation; expected none");
+  const InterleavedConv conv(problem);
+  const int rows = conv.h.up(), columns = conv.w.up();
+  if (rows * columns == 1)
+    return refuse(Reason::direction,
+                  "backward data with " + strides() + ": expected forward, or strides");
+  if (!std::has_single_bit(static_cast<unsigned>(rows)) || rows > max_output_rows ||
+      columns > max_output_columns)
+    return refuse(Reason::geometry, "backward data with " + strides() +
+                                        "; expected 1, 2, 4 or 8 along rows and 1 or 2 along "
+                                        "columns");
+  if (columns > 1 && problem.c > 1 && output_of(problem).strides[1] == 1)
+    return refuse(Reason::layout, "channels of dx are innermost; expected its columns");
+  return {};
+}
 
 /// Returns what is decided before a layout is made: whether the kernel takes the problem.
 template <class Scheme>
@@ -246,9 +277,13 @@ inline Support has_room_for(const InterleavedLayout& layout, const DeviceInfo& d
 }
 
 template <class Scheme>
-PlanResult plan_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
+PlanResult plan_interleaved(const ConvProblem& whole, const DeviceInfo& device) {
+  if (whole.direction == Direction::backward_data)
+    if (Support taken = takes_phases(whole); !taken) return {taken};
+  const InterleavedConv conv(whole);
+  const ConvProblem& problem = conv.problem;
   if (Support taken = takes_interleaved<Scheme>(problem, device); !taken) return {taken};
-  InterleavedLayout layout = layout_interleaved(problem, Scheme::elements);
+  InterleavedLayout layout = layout_interleaved(conv, Scheme::elements);
   if (Support room = has_room_for(layout, device); !room) return {room};
   const SlicePlans<InterleavedTiles> tiles(problem, [&](const ConvProblem& slice) {
     return tile_interleaved(slice, device, layout, Scheme::elements);
@@ -264,26 +299,29 @@ PlanResult plan_interleaved(const ConvProblem& problem, const DeviceInfo& device
 }
 
 template <class Scheme>
-void launch_interleaved(const ConvLaunch& whole, const KernelPlan* kernel_plan) {
+void launch_interleaved(const ConvLaunch& launched, const KernelPlan* kernel_plan) {
   const auto& plan = static_cast<const InterleavedPlan&>(*kernel_plan);
-  for_each_slice(whole, plan.tiles, [&](const ConvLaunch& call, const InterleavedTiles& tile) {
-    ConvProblem dense = call.problem;
-    dense.w_strides = dense_strides(call.problem.w_extents());
-    const InterleavedParams<Scheme> params(call, dense, plan.layout, tile);
-    OutputRows::with(plan.layout.rows, [&]<int rows>() {
-      OutputColumns::with(plan.layout.columns, [&]<int columns>() {
-        const auto launch = [&](auto kernel) {
-          Launch(call.native_queue, blocks_for(std::int64_t{params.items} * params.groups, 1),
-                 InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(tile.bytes()))
-              .resident(kernel, call.device)(kernel, params);
-        };
-        if constexpr (columns == 1 && rows <= max_pixel_rows)
-          if (params.pixel_vectors)
-            return launch(interleaved<Scheme, rows, 1, StoredAlong::filters>);
-        launch(interleaved<Scheme, rows, columns, StoredAlong::rows>);
+  const InterleavedConv conv(launched.problem);
+  for_each_slice(
+      slice(launched, conv.problem, 0), plan.tiles,
+      [&](const ConvLaunch& call, const InterleavedTiles& tile) {
+        ConvProblem dense = call.problem;
+        dense.w_strides = dense_strides(call.problem.w_extents());
+        const InterleavedParams<Scheme> params(call, dense, plan.layout, tile);
+        OutputRows::with(plan.layout.rows, [&]<int rows>() {
+          OutputColumns::with(plan.layout.columns, [&]<int columns>() {
+            const auto launch = [&](auto kernel) {
+              Launch(call.native_queue, blocks_for(std::int64_t{params.items} * params.groups, 1),
+                     InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(tile.bytes()))
+                  .resident(kernel, call.device)(kernel, params);
+            };
+            if constexpr (columns == 1 && rows <= max_pixel_rows)
+              if (params.pixel_vectors)
+                return launch(interleaved<Scheme, rows, 1, StoredAlong::filters>);
+            launch(interleaved<Scheme, rows, columns, StoredAlong::rows>);
+          });
+        });
       });
-    });
-  });
 }
 
 template <class Scheme>
@@ -292,7 +330,7 @@ void pack_interleaved_filters(const FilterPacking& packing, const KernelPlan* pl
   const InterleavedLayout& layout = static_cast<const InterleavedPlan&>(*plan).layout;
   Launch(packing.native_queue, static_cast<unsigned>(layout.groups * layout.group_filters),
          packing_threads)(pack_interleaved<Scheme>, InterleavedPacking(layout),
-                          FilterTaps<Stored>(packing.problem, packing.w),
+                          FilterTaps<Stored>(InterleavedConv(packing.problem).problem, packing.w),
                           static_cast<char*>(packing.filters));
 }
 
@@ -304,6 +342,7 @@ constexpr ConvAlgorithm interleaved_entry(std::string_view name, Operand operand
                    .accumulator = Accumulator::tensor_core_fp32,
                    .products = Scheme::elements.parts == 2 ? 3 : 1,
                    .term_multiple = 16},
+      .takes_backward_data = true,
       .plan = plan_interleaved<Scheme>,
       .pack_filters = pack_interleaved_filters<Scheme>,
       .launch = launch_interleaved<Scheme>,

@@ -73,7 +73,8 @@ struct InterleavedParams {
   std::uint32_t k_steps_at[max_interleaved_k_steps + k_tile_steps - 1];
   int chunks, chunk_channels, chunk_bytes;  ///< of channels; bytes of a chunk's packed filters
   int k_steps, stride_h, stride_w, groups, group_filters;
-  int spread, different_filters;  ///< as in InterleavedLayout
+  int up_h, up_w, before_h, before_w;  ///< of backward data: outputs for each pixel of x, padding
+  int spread, different_filters;       ///< as in InterleavedLayout
   // An epilogue warp's filters are so far apart, and begin, as its columns do, so far behind those
   // of the warp before.
   int warp_apart, warp_apart_bits, warp_filters, warp_columns;
@@ -88,6 +89,7 @@ struct InterleavedParams {
   int stretches[Roles::max_producer_warps +
                 1];  ///< core rows where each producer warp's stretch begins
 
+  /// `call` is that of an InterleavedConv's problem, and `dense` is this with dense filters.
   InterleavedParams(const ConvLaunch& call, const ConvProblem& dense,
                     const InterleavedLayout& layout, const InterleavedTiles& tile)
       : conv(dense),
@@ -107,6 +109,10 @@ struct InterleavedParams {
         stride_w(layout.stride_w),
         groups(layout.groups),
         group_filters(layout.group_filters),
+        up_h(layout.taps_h.up()),
+        up_w(layout.taps_w.up()),
+        before_h(layout.taps_h.first - up_h * conv.top),
+        before_w(layout.taps_w.first - up_w * conv.left),
         spread(layout.spread),
         different_filters(layout.different_filters()),
         warp_apart(spread > 1 ? 1 : interleaved_epilogue_warps),
@@ -254,8 +260,8 @@ struct InterleavedItem {
     p = band * params.tile_rows * rows;
     q = column_tile * params.tile_columns * columns * params.spread;
     images = min(params.images, params.conv.n - n);
-    first_h = p * params.conv.stride_h - params.conv.top;
-    first_w = q * params.conv.stride_w - params.conv.left;
+    first_h = band * params.tile_rows * params.stride_h - params.conv.top;
+    first_w = column_tile * params.tile_columns * params.stride_w - params.conv.left;
   }
 };
 

@@ -125,8 +125,7 @@ __device__ void sum_pixels_again(const Params& params, const InterleavedItem& it
     const int row = i / positions, k = first_k + row / rows, below = row % rows;
     const OutputPosition at(params, item, first + i % positions, rows, 1, 0);
     if (below >= at.rows_left || k >= params.conv.k.value()) continue;
-    do_over(params.conv, params.x, params.w, params.y, params.epilogue, at.n, k, at.p + below, at.q,
-            all);
+    sum_output_again(params, at.n, k, at.p + below, at.q, all);
   }
 }
 

@@ -14,7 +14,8 @@
 
 namespace plumb_test::emulation {
 
-/// The tensors of a convolution, filled as the options say.
+/// The tensors of a convolution, or those that take their parts in a gradient (image_of()), filled
+/// as the options say.
 struct ConvTensors {
   Random random;
   HostTensor x, w, bias, y;
@@ -22,10 +23,10 @@ struct ConvTensors {
   template <class Options>
   ConvTensors(const plumb::ConvProblem& problem, const Options& options, std::uint32_t seed)
       : random(seed),
-        x(problem.dtype, problem.x_extents(), problem.x_strides),
-        w(problem.dtype, problem.w_extents(), problem.w_strides),
-        bias(problem.dtype, {problem.k}),
-        y(problem.dtype, problem.y_extents(), problem.y_strides) {
+        x(problem.dtype, image_of(problem).extents, image_of(problem).strides),
+        w(problem.dtype, filters_of(problem).extents, filters_of(problem).strides),
+        bias(problem.dtype, {bias_elements(problem)}),
+        y(problem.dtype, output_of(problem).extents, output_of(problem).strides) {
     // Filters first, so that they do not depend on N.
     for (HostTensor* tensor : {&w, &x, &bias})
       tensor->fill([&] { return draw(random, options.data); });

@@ -52,8 +52,8 @@ class InterleavedEmulated {
   plumb::cuda::InterleavedTiles tile() const {
     plumb::DeviceInfo device = hopper();
     device.units = options_.units;
-    return plumb::cuda::tile_interleaved(problem_, device, layout_,
-                                         elements_of(problem_, options_));
+    return plumb::cuda::tile_interleaved(plumb::cuda::InterleavedConv(problem_).problem, device,
+                                         layout_, elements_of(problem_, options_));
   }
   bool stored_vectors() const { return stored_vectors_; }
 
@@ -94,10 +94,12 @@ class InterleavedEmulated {
     problem.dtype = options.kind == InterleavedKind::fp16   ? plumb::DType::f16
                     : options.kind == InterleavedKind::bf16 ? plumb::DType::bf16
                                                             : plumb::DType::f32;
-    problem.x_strides = strides_of(problem.x_extents(), options.x);
-    plumb::Extents y = problem.y_extents();
-    if (options.y == Placing::channels_last) y[1] += options.y_gap;
-    problem.y_strides = strides_of(y, options.y);
+    const bool is_data = problem.direction == plumb::Direction::backward_data;
+    plumb::Extents x = problem.x_extents(), y = problem.y_extents();
+    plumb::Extents& output = is_data ? x : y;
+    if (options.y == Placing::channels_last) output[1] += options.y_gap;
+    problem.x_strides = strides_of(x, is_data ? options.y : options.x);
+    problem.y_strides = strides_of(y, is_data ? options.x : options.y);
     return plumb::check(problem);
   }
   static plumb::cuda::InterleavedElements elements_of(const plumb::ConvProblem& problem,
@@ -108,8 +110,9 @@ class InterleavedEmulated {
   static plumb::cuda::InterleavedLayout layout_of(const plumb::ConvProblem& problem,
                                                   const InterleavedOptions& options) {
     const plumb::cuda::InterleavedElements elements = elements_of(problem, options);
-    if (options.rows == 0) return plumb::cuda::layout_interleaved(problem, elements);
-    return plumb::cuda::InterleavedLayout(problem, elements, options.rows, options.columns, 1,
+    const plumb::cuda::InterleavedConv conv(problem);
+    if (options.rows == 0) return plumb::cuda::layout_interleaved(conv, elements);
+    return plumb::cuda::InterleavedLayout(conv, elements, options.rows, options.columns, 1,
                                           plumb::cuda::core_row_forms[0], options.chunks);
   }
   /// Gives channels magnitudes that go up and down, and their weights the opposite ones, so that

@@ -23,8 +23,9 @@ bool run_with(const InterleavedRun& run) {
   while (reinterpret_cast<std::uintptr_t>(filters) % alignment != 0) ++filters;
   DeviceInfo device = hopper(), planned = device;
   device.units = run.blocks, planned.units = run.units;
+  const InterleavedConv conv(run.problem);
   const InterleavedPlan plan(
-      layout, SlicePlans<InterleavedTiles>(run.problem, [&](const ConvProblem& slice) {
+      layout, SlicePlans<InterleavedTiles>(conv.problem, [&](const ConvProblem& slice) {
         return tile_interleaved(slice, planned, layout, Scheme::elements);
       }));
   pack_interleaved_filters<Scheme>({.problem = run.problem,
@@ -45,7 +46,9 @@ bool run_with(const InterleavedRun& run) {
                           .workspace = nullptr,
                           .native_queue = nullptr};
   launch_interleaved<Scheme>(launch, &plan);
-  return InterleavedParams<Scheme>(launch, run.problem, layout, plan.tiles.full).pixel_vectors;
+  return InterleavedParams<Scheme>(slice(launch, conv.problem, 0), conv.problem, layout,
+                                   plan.tiles.full)
+      .pixel_vectors;
 }
 
 template <class Stored, int rows>

@@ -239,6 +239,72 @@ TEST_CASE("interleaved, emulated: random problems of many channels, as planned")
   CHECK(chunked >= 6);
 }
 
+TEST_CASE("interleaved, emulated: strides of backward data are rows and columns of outputs") {
+  struct Case {
+    const char* text;
+    int rows, columns, chunks = 1;
+  };
+  unsigned turn = 0;
+  for (const auto& [text, rows, columns, chunks] :
+       {Case{"mb3ic4ih13iw18oc28kh3kw3sh2sw2pw1", 4, 2},
+        Case{"mb2ic3ih14iw15oc9kh7kw7sh2sw2ph3", 2, 2},
+        Case{"mb2ic5ih12iw20oc11kh2kw5sh2sw1pw2", 4, 1},
+        Case{"mb2ic6ih9iw21oc10kh4kw6sh1sw2ph2pw3", 4, 2},
+        // Phases without a tap; pixels of dx that no window reaches, on either side.
+        Case{"mb2ic11ih15iw16oc7kh1kw1sh2sw2", 2, 2},
+        Case{"mb1ic2ih19iw17oc6kh3kw2sh4sw2ph0pw1", 8, 2},
+        Case{"mb2ic3ih9iw12oc5oh6ow8kh2kw3sh2sw2ph2pw3", 2, 2},
+        Case{"mb1ic16ih10iw12oc20kh3kw3sh2sw2ph1pw1", 2, 2, 3},
+        Case{"mb1ic20ih10iw12oc12kh5kw4sh2sw2ph2pw2", 2, 2, 2}})
+    for (const InterleavedKind kind : all_kinds)
+      for (const Data data : {Data::integers, Data::infinite}) {
+        if (is_left_out(turn++, 3)) continue;
+        CAPTURE(text, static_cast<int>(kind), static_cast<int>(data));
+        InterleavedEmulated conv(std::string(text) + "dirbwd_d", {.kind = kind,
+                                                                  .x = Placing::planes,
+                                                                  .y = Placing::planes,
+                                                                  .rows = rows,
+                                                                  .columns = columns,
+                                                                  .chunks = chunks,
+                                                                  .data = data,
+                                                                  .bias = true,
+                                                                  .relu = rows == 4});
+        CHECK(conv.run() == "");
+      }
+}
+
+TEST_CASE("interleaved, emulated: backward data as planned") {
+  Random random(5);
+  const auto draw = [&](int least, int most) {
+    return std::to_string(static_cast<int>(random.integer(least, most)));
+  };
+  constexpr std::array placings = {Placing::planes, Placing::channels_last, Placing::mirrored};
+  constexpr std::array data = {Data::integers, Data::normal, Data::infinite, Data::far_apart};
+  int ran = 0;
+  for (int i = 0; i < 40; ++i) {
+    const bool columns = i % 4 != 3;
+    const std::string text =
+        "mb" + draw(1, 3) + "ic" + draw(1, 18) + "ih" + draw(6, 14) + "iw" + draw(7, 24) + "oc" +
+        draw(1, 40) + "kh" + draw(1, 6) + "kw" + draw(1, 7) + "sh" + (columns ? draw(1, 2) : "4") +
+        "sw" + (columns ? "2" : "1") + "ph" + draw(0, 3) + "pw" + draw(0, 3) + "dirbwd_d";
+    CAPTURE(i, text);
+    InterleavedEmulated conv(text,
+                             {.kind = all_kinds[static_cast<std::size_t>(i % 4)],
+                              .x = placings[static_cast<std::size_t>(i % 3)],
+                              .y = columns ? placings[static_cast<std::size_t>(i % 2 * 2)]
+                                           : placings[static_cast<std::size_t>(i % 3)],
+                              .data = data[static_cast<std::size_t>(i / 4 % 4)],
+                              .bias = i % 2 == 0,
+                              .relu = i % 8 < 4,
+                              .blocks = 1 + i % 3},
+                             static_cast<std::uint32_t>(i));
+    if (conv.tile().seconds == 0) continue;
+    CHECK(conv.run() == "");
+    ++ran;
+  }
+  CHECK(ran >= 30);
+}
+
 TEST_CASE("interleaved, emulated: what halves do not hold, and zeros that meet Inf") {
   for (const InterleavedKind kind : all_kinds)
     for (const Data data : {Data::normal, Data::far_apart, Data::infinite}) {
