@@ -43,7 +43,6 @@ struct InterleavedConv {
   TapAxis h, w;
 
   explicit InterleavedConv(const ConvProblem& whole);
-
 };
 
 }  // namespace plumb::cuda

@@ -196,9 +196,7 @@ std::optional<GuardedTensor> Trial::make_scratch(std::size_t bytes, Queue& queue
   const Extents extents{static_cast<std::int64_t>((bytes + 1) / 2)};
   constexpr std::int64_t alignment = 256;  // what callers promise of a workspace
   GuardedTensor scratch(memory_, DType::f16, extents, {1}, 0, pages_, alignment);
-  // A kernel that reads what nobody wrote there may take a NaN for one of x's, and sum that output
-  // again without its padding: NaN in one run, numbers in the other.
-  if (pages_ == GuardPages::before)
+  if (scratch_ == Scratch::numbers)
     std::memset(scratch.host().data(), 0x4b, static_cast<std::size_t>(extents[0]) * 2);
   scratch.upload(queue);
   queue.synchronize();

@@ -29,6 +29,10 @@ struct TrialOutput {
   }
 };
 
+/// What scratch memory holds when a run begins. Kernels that take NaN for a sign to sum an output
+/// again do so for a part that was never written, too: only numbers show that it was not.
+enum class Scratch { nan, numbers };
+
 /// When the filters are packed, for an algorithm with a layout of its own.
 enum class Packing {
   in_launch,  ///< by the launch that wants them
@@ -45,6 +49,8 @@ class Trial {
   void load_data(DataKind kind);
   /// Where the guard pages of all tensors made and uploaded from now on lie (not `both`).
   void guard(GuardPages pages);
+  /// What scratch memory holds when a run begins, from now on.
+  void fill_scratch(Scratch scratch) { scratch_ = scratch; }
   /// Puts what the host tensors hold on the device.
   void upload_inputs(Queue& queue) const;
   /// Tensors by their parts: image_of() and filters_of() the problem.
@@ -94,8 +100,7 @@ class Trial {
   ConvRun run_with_other_batch(const ConvAlgorithm& algorithm) const;
   /// Returns what is wrong, or empty.
   std::string pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const;
-  /// Scratch memory between canaries, all NaN or, behind a guard page, all large numbers; none for
-  /// no bytes.
+  /// Scratch memory between canaries; none for no bytes.
   std::optional<GuardedTensor> make_scratch(std::size_t bytes, Queue& queue) const;
   void choose_points(std::uint64_t seed);
   void choose_edges(const Extents& outputs);
@@ -135,6 +140,7 @@ class Trial {
   Device device_;
   std::shared_ptr<GuardedMemory> memory_;
   GuardPages pages_ = GuardPages::none;
+  Scratch scratch_ = Scratch::nan;
   ConvProblem problem_;
   Activation activation_;
   std::uint64_t seed_;

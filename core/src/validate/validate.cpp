@@ -146,16 +146,20 @@ class Court {
   }
 
   /// The inputs, and all outputs and workspaces made from now on, next to such pages.
-  void place(GuardPages guard) {
-    trial_.guard(guard);
+  void place(GuardPages guard, Scratch scratch) {
+    fill_around(guard, scratch);
     trial_.upload_inputs(queue_);
+  }
+  void fill_around(GuardPages guard, Scratch scratch) {
+    trial_.guard(guard);
+    trial_.fill_scratch(guard == GuardPages::before ? Scratch::numbers : scratch);
   }
 
   void judge_data(Tier tier, DataKind kind, std::span<Subject> subjects) {
     if (subjects.empty()) return;
     trial_.load_data(kind);
     for (const GuardPages guard : guards_) {
-      place(guard);
+      place(guard, tier == Tier::exact ? Scratch::numbers : Scratch::nan);
       TrialOutput y = trial_.make_output();
       for (Subject& subject : subjects) {
         const ConvAlgorithm& algorithm = *subject.algorithm;
@@ -209,10 +213,10 @@ class Court {
 
   Finding repeats(const ConvAlgorithm& algorithm) {
     before_run(algorithm, Tier::repeatable);
-    place(guards_.front());
+    place(guards_.front(), Scratch::nan);
     TrialOutput first = trial_.make_output();
     trial_.run(algorithm, queue_, first);
-    place(guards_.back());
+    place(guards_.back(), Scratch::numbers);
     TrialOutput again = trial_.make_output();
     trial_.run(algorithm, queue_, again);
     if (!(again == first)) return {"the second run gave other bits"};
@@ -257,7 +261,7 @@ class Court {
   }
 
   void judge_bits_at(GuardPages guard, const std::vector<Subject*>& claiming) {
-    place(guard);
+    place(guard, Scratch::nan);
     TrialOutput y = trial_.make_output();
     for (Subject* const subject : claiming) {
       judged(*subject->algorithm, subject->records.back(), [&]() -> Finding {
@@ -274,7 +278,7 @@ class Court {
     for (const GuardPages guard : guards_)
       judged(*subject.algorithm, record, [&]() -> Finding {
         before_run(*subject.algorithm, Tier::attested);
-        trial_.guard(guard);
+        fill_around(guard, Scratch::nan);
         record.arithmetic = attest(trial_, *subject.algorithm, queue_);
         const Arithmetic claimed =
             claimed_arithmetic(subject.algorithm->numerics, trial_.problem().dtype);
