@@ -80,7 +80,6 @@ extern const ConvAlgorithm octet_weights_fp16x3 = {
                  .products = 3,
                  .term_multiple = few_weights_step,
                  .chain = chain},
-    .forced_only = true,  // no GPU has run it yet
     .takes_depth = true,
     .accumulates = true,
     .takes_backward_weights = true,
