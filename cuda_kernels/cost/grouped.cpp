@@ -60,8 +60,10 @@ double grouped_seconds(const DeviceInfo& device, const GroupedWork& work) {
   // A block waits for x before it multiplies: others move theirs meanwhile, where there are some.
   const double others = std::min(1.0, (at_once - 1) / 2);
   const double overlap = 1 + (costs.overlap - 1) * others;
-  return kernel_seconds(summed({clocks / machine.clock_hertz, moving}, overlap), device, 0) +
-         costs.start;
+  const double seconds =
+      kernel_seconds(summed({clocks / machine.clock_hertz, moving}, overlap), device, 0) +
+      costs.start;
+  return seconds * (work.depthwise ? costs.depthwise : 1);
 }
 
 }  // namespace plumb::cuda

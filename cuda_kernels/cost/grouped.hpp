@@ -7,6 +7,7 @@ namespace plumb::cuda {
 
 /// How a problem is cut. A work is what a warp sums at once.
 struct GroupedWork {
+  bool depthwise = false;                            ///< groups are of one channel and filter
   double tiles = 1, blocks = 1, tiles_of_block = 1;  ///< of all strips of filters
   double resident = 1;                               ///< blocks of a multiprocessor
   double warps = 1;                                  ///< of a block

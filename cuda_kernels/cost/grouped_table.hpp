@@ -27,6 +27,7 @@ struct GroupedTable {
   double line_bytes = 16;  ///< fixed: that moving what lies side by side costs besides; guessed
   double overlap = 3;      ///< fixed: norm that adds moving and all else, where there are
                            ///< three blocks; guessed
+  double depthwise = 1.2;  ///< free: of groups of one channel, over others; 4 layers, one H200
   double start = 0.67e-6;  ///< fixed: seconds until all blocks work, as wide has
 };
 

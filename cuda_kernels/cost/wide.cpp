@@ -34,7 +34,7 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
     all += machine.moving_seconds(2 * work.sums_bytes, costs.sums_share) + costs.next_kernel;
   all += machine.moving_seconds(work.repacked_bytes, costs.repacking_share) +
          work.repackings * costs.next_kernel;
-  return all * (of_halves ? costs.of_halves : 1);
+  return costs.of_layers * all * (of_halves ? costs.of_halves : 1);
 }
 
 double wide_across_seconds(const DeviceInfo& device, double works) {

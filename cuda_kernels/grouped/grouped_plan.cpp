@@ -248,6 +248,7 @@ GroupedWork Search::work_of(const GroupedCut& cut, int64_t resident) const {
   const double read_bytes =
       2 * number(problem.n) * number(problem.c) * number(problem.h) * number(problem.w);
   return {
+      .depthwise = filters.group_c == 1 && filters.group_k == 1,
       .tiles = tiles,
       .blocks = number(cut.parts) * cut.blocks,
       .tiles_of_block = number(ceil_div(cut.tiles(), cut.blocks)),

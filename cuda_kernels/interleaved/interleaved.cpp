@@ -265,8 +265,14 @@ InterleavedLayout best_layout(const InterleavedConv& conv, const InterleavedElem
   };
   double least = 0;  // there is none as yet
   if (is_held(best)) least = Planner(large, hopper, best, elements).best().seconds;
+  ConvProblem one_image = large;
+  one_image.n = 1;
+  const auto takes_any_batch = [&](const InterleavedLayout& of) {
+    return Planner(one_image, hopper, of, elements).best().seconds > 0;
+  };
   const auto consider = [&](InterleavedLayout&& other) {
     if (other.groups > best.groups || !is_held(other)) return;
+    if (conv.is_gradient() && !takes_any_batch(other)) return;
     const double seconds = Planner(large, hopper, other, elements).best().seconds;
     // The model cannot tell smaller gains.
     if (seconds == 0 || (least != 0 && seconds >= 0.97 * least)) return;

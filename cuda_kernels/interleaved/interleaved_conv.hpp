@@ -43,6 +43,8 @@ struct InterleavedConv {
   TapAxis h, w;
 
   explicit InterleavedConv(const ConvProblem& whole);
+
+  bool is_gradient() const { return h.up() * w.up() > 1; }
 };
 
 }  // namespace plumb::cuda

@@ -288,7 +288,14 @@ PlanResult plan_interleaved(const ConvProblem& whole, const DeviceInfo& device) 
   const SlicePlans<InterleavedTiles> tiles(problem, [&](const ConvProblem& slice) {
     return tile_interleaved(slice, device, layout, Scheme::elements);
   });
-  if (tiles.full.seconds == 0 || (tiles.last && tiles.last->seconds == 0))
+  // A gradient that is refused is made of forward convolutions, with other packed filters: which it
+  // is may not depend on N.
+  ConvProblem one_image = problem;
+  one_image.n = 1;
+  const bool takes_any_batch =
+      !conv.is_gradient() ||
+      tile_interleaved(one_image, device, layout, Scheme::elements).seconds > 0;
+  if (tiles.full.seconds == 0 || (tiles.last && tiles.last->seconds == 0) || !takes_any_batch)
     return {{Reason::device_limit, "no tile fits a block's shared memory"}};
   const std::size_t dense_bytes = static_cast<std::size_t>(element_count(problem.w_extents())) *
                                   sizeof(typename Scheme::Stored);

@@ -47,7 +47,6 @@ constexpr ConvAlgorithm wide_patch_entry(std::string_view name, Operand operand)
       .numerics = {.operand = operand,
                    .accumulator = Accumulator::tensor_core_fp32,
                    .term_multiple = 16},
-      .forced_only = strided,  // no GPU has run strides yet
       .takes_depth = true,
       .accumulates = true,
       .plan = plan_wide_patch<Arithmetic, strided>,

@@ -115,12 +115,8 @@ class PatchSearch {
     best_.seconds = std::numeric_limits<double>::infinity();
   }
 
-  /// Whether the other half of a step's products, zeros, is left out. No GPU has run that yet, so
-  /// that it is of strides alone, which are not chosen unless they are named.
-  bool is_half_full() const {
-    return has_patch_stride(problem_) &&
-           filters_.groups.channels * 2 <= filters_.of.step_channels();
-  }
+  /// Whether the other half of a step's products, zeros, is left out.
+  bool is_half_full() const { return filters_.groups.channels * 2 <= filters_.of.step_channels(); }
   void look_at(std::int64_t images, std::int64_t rows, std::int64_t columns) {
     if (images < 1 || rows < 1 || columns < 1 || columns > max_positions || rows > max_positions)
       return;
