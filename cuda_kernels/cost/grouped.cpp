@@ -11,7 +11,7 @@ namespace {
 /// What a block does for a tile.
 struct TileClocks {
   double busy = 0;     ///< of the multiprocessor
-  double latency = 0;  ///< until a block that is alone has done it, once x is there
+  double latency = 0;  ///< until a block that is alone has done it
 };
 
 TileClocks clocks_of(const GroupedTable& costs, const GroupedWork& work) {
@@ -35,7 +35,7 @@ TileClocks clocks_of(const GroupedTable& costs, const GroupedWork& work) {
   clocks.busy = max_of({instructions / (4 * costs.issued), waves / costs.waves, products});
   // A warp alone has one of four pipes.
   const double step = costs.step_wait + 4 * costs.product * fragments;
-  clocks.latency = work.longest * (work.steps * step + costs.end);
+  clocks.latency = costs.begin + work.longest * (work.steps * step + costs.end);
   return clocks;
 }
 
@@ -49,10 +49,7 @@ double grouped_seconds(const DeviceInfo& device, const GroupedWork& work) {
   const double of_unit = std::ceil(work.blocks / machine.units);
   const double turns = std::ceil(of_unit / work.resident);
   const double at_once = std::min(of_unit, work.resident);
-  // What is loaded ahead is waited for once.
-  const double waits = work.ahead ? costs.begin / work.tiles_of_block : costs.begin;
-  const double latency = max_of({work.ahead ? costs.begin : 0, waits + tile.latency});
-  const double clocks = turns * (work.tiles_of_block * max_of({latency, at_once * tile.busy}) +
+  const double clocks = turns * (work.tiles_of_block * max_of({tile.latency, at_once * tile.busy}) +
                                  at_once * work.filter_bytes / costs.l2_bytes_per_clock);
   // What lies side by side begins and ends in parts of lines.
   const auto in_parts = [&](double bytes) { return 1 + costs.line_bytes / bytes; };
@@ -60,10 +57,8 @@ double grouped_seconds(const DeviceInfo& device, const GroupedWork& work) {
       machine.moving_seconds(work.read_bytes * in_parts(work.x_row_bytes), costs.read_share) +
       machine.moving_seconds(work.written_bytes * in_parts(work.y_row_bytes), costs.write_share) +
       machine.moving_seconds(work.again_bytes, costs.again_share);
-  // A block waits for x before it multiplies: others move theirs meanwhile, where there are some,
-  // or it does itself.
-  const bool moves_meanwhile = work.ahead && work.tiles_of_block > 1;
-  const double others = moves_meanwhile ? 1 : std::min(1.0, (at_once - 1) / 2);
+  // A block waits for x before it multiplies: others move theirs meanwhile, where there are some.
+  const double others = std::min(1.0, (at_once - 1) / 2);
   const double overlap = 1 + (costs.overlap - 1) * others;
   const double seconds =
       kernel_seconds(summed({clocks / machine.clock_hertz, moving}, overlap), device, 0) +

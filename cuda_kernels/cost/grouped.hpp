@@ -9,7 +9,6 @@ namespace plumb::cuda {
 struct GroupedWork {
   bool depthwise = false;                            ///< groups are of one channel and filter
   double tiles = 1, blocks = 1, tiles_of_block = 1;  ///< of all strips of filters
-  bool ahead = false;                                ///< a block loads x ahead of its products
   double resident = 1;                               ///< blocks of a multiprocessor
   double warps = 1;                                  ///< of a block
   double works = 1, longest = 1;  ///< of a tile: of all warps in the mean, of the busiest one

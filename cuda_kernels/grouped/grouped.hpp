@@ -112,15 +112,12 @@ struct GroupedCut {
   int x_run = 1, y_run = 1;  ///< pixels that move at once
   int parts = 1;             ///< of all strips
   int tiles_n = 1, tiles_p = 1, tiles_q = 1;
-  int blocks = 1;   ///< of a part
-  int patches = 1;  ///< 2: x under the next tile is on its way while a tile is multiplied
+  int blocks = 1;                                                              ///< of a part
   int terms_bytes = 16, places_bytes = 16, rows_bytes = 16, patch_bytes = 16;  ///< shared
   double seconds = 0;                                                          ///< predicted
 
   PLUMB_HOST_DEVICE int threads() const { return 32 * warps; }
   PLUMB_HOST_DEVICE int pixels() const { return images * rows * columns; }
-  /// Shared memory of a tile.
-  PLUMB_HOST_DEVICE int tile_bytes() const { return places_bytes + rows_bytes + patch_bytes; }
   int tiles() const { return tiles_n * tiles_p * tiles_q; }
   /// Of neighbouring lanes that load runs, those that have a pixel's neighbouring units: as many as
   /// a run has pixels, where the units divide so. What eight lanes write then lies in all banks;
@@ -134,7 +131,7 @@ struct GroupedCut {
 
 /// What is to be taken in place of what the model prefers, where it is not 0.
 struct GroupedChoice {
-  int strips = 0, images = 0, rows = 0, columns = 0, warps = 0, blocks = 0, patches = 0;
+  int strips = 0, images = 0, rows = 0, columns = 0, warps = 0, blocks = 0;
 };
 
 struct GroupedPlan {

@@ -1,6 +1,5 @@
-// The kernel: a block keeps its strips of filters, and loads x under one tile after the other,
-// where there is room ahead of the tile that it multiplies. What one block waits for is hidden by
-// the others on its multiprocessor, too.
+// The kernel: a block keeps its strips of filters, and loads x under one tile after the other. What
+// one block waits for is hidden by the others on its multiprocessor.
 #pragma once
 
 #include "cuda_kernels/grouped/grouped_load.cuh"
@@ -13,7 +12,7 @@ __global__ void __launch_bounds__(32 * grouped_max_warps, grouped_blocks)
     grouped(const __grid_constant__ GroupedParams<Stored> params) {
   using Params = GroupedParams<Stored>;
   constexpr GroupedShape shape = grouped_shapes[number_of_shape];
-  GroupedShared<shape> shared(params);
+  const GroupedShared<shape> shared(params);
   const auto [block, part] = params.parts.divide(static_cast<int>(blockIdx.x));
   const int first_strip = part * params.cut.strips;
   const int strips = min(params.cut.strips, params.packed.strips - first_strip) -
@@ -23,27 +22,14 @@ __global__ void __launch_bounds__(32 * grouped_max_warps, grouped_blocks)
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
   const int tiles = params.cut.tiles_n * params.cut.tiles_p * params.cut.tiles_q;
   load_filters<fault>(params, shared, first_strip);
-  const bool ahead = params.cut.patches > 1;
-  constexpr int stale = fault == GroupedFault::stale_patch ? 1 : 0;
 #pragma unroll 1
-  for (int next = block, turn = 0;; next += params.cut.blocks, turn ^= 1) {
-    if (ahead) shared.turn_to(turn);
-    if (next < tiles) {
-      const GroupedTile tile(params, next);
-      find_places<fault>(params, shared, tile);
-      __syncthreads();
-      GroupedLoad<Params, fault>(params, shared.patch(), shared.rows(), tile, first_unit).load();
-    }
+  for (int number = block; number < tiles; number += params.cut.blocks) {
+    const GroupedTile tile(params, number);
+    find_places<fault>(params, shared, tile);
+    __syncthreads();
+    GroupedLoad<Params, fault>(params, shared.patch(), shared.rows(), tile, first_unit).load();
     commit_copies();
-    const int number = ahead ? next - params.cut.blocks : next;
-    if (number >= tiles) return;
-    if (number < 0) continue;  // the first tile's x is on its way
-    if (ahead) {
-      shared.turn_to(turn ^ 1);
-      wait_for_copies<1 + stale>();
-    } else {
-      wait_for_copies<stale>();
-    }
+    wait_for_copies<fault == GroupedFault::stale_patch ? 1 : 0>();
     __syncthreads();
 #pragma unroll 1
     for (int work = warp; work < strips * params.runs.value(); work += params.cut.warps) {

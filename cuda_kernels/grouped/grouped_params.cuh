@@ -45,19 +45,18 @@ struct alignas(8) GroupedPlace {
 inline constexpr int grouped_nowhere = INT_MIN;
 
 /// A block's shared memory: packed filters of its strips, where the terms lie in a patch
-/// (elements from the pixel under an output's first tap), its warps' outputs; of each of one or two
-/// tiles its outputs, rows and patch of x.
+/// (elements from the pixel under an output's first tap), rows and outputs of the tile, its warps'
+/// outputs, x under the tile.
 template <GroupedShape shape>
 class GroupedShared {
  public:
   template <class Params>
   __device__ explicit GroupedShared(const Params& params)
       : terms_at_(params.cut.strips * params.packed.strip_bytes()),
-        staged_at_(terms_at_ + params.cut.terms_bytes),
-        tile_at_(staged_at_ + params.cut.warps * shape.staged_bytes()),
-        rows_at_(params.cut.places_bytes),
-        patch_at_(rows_at_ + params.cut.rows_bytes),
-        tile_bytes_(params.cut.tile_bytes()) {}
+        places_at_(terms_at_ + params.cut.terms_bytes),
+        rows_at_(places_at_ + params.cut.places_bytes),
+        staged_at_(rows_at_ + params.cut.rows_bytes),
+        patch_at_(staged_at_ + params.cut.warps * shape.staged_bytes()) {}
 
   __device__ char* filters() const { return dynamic_shared(); }
   __device__ int* terms() const { return at<int>(terms_at_); }
@@ -66,23 +65,19 @@ class GroupedShared {
   __device__ int* bundles(const Params& params) const {
     return terms() + 2 * params.packed.steps();
   }
-  /// From now on tiles are those of the turn, where there are two.
-  __device__ void turn_to(int turn) { tile_at_now_ = tile_at_ + turn * tile_bytes_; }
-  __device__ GroupedPlace* places() const { return at<GroupedPlace>(tile_at_now_); }
-  __device__ GroupedRow* rows() const { return at<GroupedRow>(tile_at_now_ + rows_at_); }
+  __device__ GroupedPlace* places() const { return at<GroupedPlace>(places_at_); }
+  __device__ GroupedRow* rows() const { return at<GroupedRow>(rows_at_); }
   __device__ char* staged(int warp) const {
     return at<char>(staged_at_ + warp * shape.staged_bytes());
   }
-  __device__ char* patch() const { return at<char>(tile_at_now_ + patch_at_); }
+  __device__ char* patch() const { return at<char>(patch_at_); }
 
  private:
   template <class T>
   __device__ static T* at(int byte) {
     return reinterpret_cast<T*>(dynamic_shared() + byte);
   }
-  int terms_at_, staged_at_, tile_at_;
-  int rows_at_, patch_at_, tile_bytes_;  ///< of a tile
-  int tile_at_now_ = tile_at_;
+  int terms_at_, places_at_, rows_at_, staged_at_, patch_at_;
 };
 
 /// The first image, row and column of a tile's outputs, and those of x under its first tap.

@@ -88,7 +88,6 @@ struct Search {
   void try_tiles();
   void try_images();
   void try_block();
-  void try_cut(const GroupedCut& cut);
   void choose_outputs(GroupedCut& cut) const;
   bool place(GroupedCut& cut) const;
   GroupedWork work_of(const GroupedCut& cut, int64_t resident) const;
@@ -209,15 +208,6 @@ void Search::try_block() {
   GroupedCut cut = plan.cut;
   choose_outputs(cut);
   if (!place(cut)) return;
-  for (int patches = 1; patches <= (cut.input == GroupedInput::units ? 2 : 1); ++patches) {
-    cut.patches = choice.patches > 0 ? choice.patches : patches;
-    try_cut(cut);
-    if (choice.patches > 0) return;
-  }
-}
-
-/// Looks at what fits shared memory.
-void Search::try_cut(const GroupedCut& cut) {
   GroupedPlan tried = plan;
   tried.cut = cut;
   const auto shared = static_cast<int64_t>(tried.shared_bytes());
@@ -262,7 +252,6 @@ GroupedWork Search::work_of(const GroupedCut& cut, int64_t resident) const {
       .tiles = tiles,
       .blocks = number(cut.parts) * cut.blocks,
       .tiles_of_block = number(ceil_div(cut.tiles(), cut.blocks)),
-      .ahead = cut.patches > 1,
       .resident = number(resident),
       .warps = number(cut.warps),
       .works = strips * runs,
@@ -313,10 +302,11 @@ GroupedFilters::GroupedFilters(const ConvProblem& p)
 
 std::size_t GroupedPlan::shared_bytes() const {
   const double filter_bytes = number(cut.strips) * number(filters.strip_bytes());
-  return static_cast<std::size_t>(filter_bytes) + static_cast<std::size_t>(cut.terms_bytes) +
+  return static_cast<std::size_t>(filter_bytes) +
+         static_cast<std::size_t>(cut.terms_bytes + cut.places_bytes + cut.rows_bytes) +
          static_cast<std::size_t>(cut.warps) *
              static_cast<std::size_t>(filters.shape.staged_bytes()) +
-         static_cast<std::size_t>(cut.patches) * static_cast<std::size_t>(cut.tile_bytes());
+         static_cast<std::size_t>(cut.patch_bytes);
 }
 
 Support supports_grouped(const ConvProblem& p, DType stored, const DeviceInfo& device) {

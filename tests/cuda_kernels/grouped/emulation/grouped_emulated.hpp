@@ -37,7 +37,7 @@ class GroupedEmulated {
   GroupedEmulated(const std::string& text, const GroupedOptions& options, std::uint32_t seed = 1)
       : options_(options),
         problem_(placed(text, options.stored, options)),
-        plan_(plan_of(problem_, options.choice)),
+        plan_(plumb::cuda::plan_grouped(problem_, two_units(), options.choice).value()),
         tensors_(problem_, options, seed) {}
 
   const plumb::ConvProblem& problem() const { return problem_; }
@@ -58,14 +58,6 @@ class GroupedEmulated {
   }
 
  private:
-  /// A second patch where there is room for it.
-  static plumb::cuda::GroupedPlan plan_of(const plumb::ConvProblem& problem,
-                                          plumb::cuda::GroupedChoice choice) {
-    auto plan = plumb::cuda::plan_grouped(problem, two_units(), choice);
-    if (plan) return *plan;
-    choice.patches = 1;
-    return plumb::cuda::plan_grouped(problem, two_units(), choice).value();
-  }
   plumb::Numerics numerics() const {
     return {.operand = tensor_core_operand(options_.stored),
             .accumulator = plumb::Accumulator::tensor_core_fp32,

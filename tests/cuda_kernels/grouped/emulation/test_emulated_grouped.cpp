@@ -118,9 +118,7 @@ TEST_CASE("grouped, emulated: every cut") {
             if (is_left_out(turn++, 7)) continue;
             cuda::GroupedChoice choice = of;
             choice.strips = strips, choice.warps = warps, choice.blocks = warps == 1 ? 1 : 2;
-            choice.patches = 1 + static_cast<int>(turn / 7 % 2);
-            CAPTURE(static_cast<int>(placing), text, strips, of.images, of.rows, of.columns, warps,
-                    choice.patches);
+            CAPTURE(static_cast<int>(placing), text, strips, of.images, of.rows, of.columns, warps);
             CHECK(GroupedEmulated(text, {.x = placing, .y = placing, .choice = choice}).run() ==
                   "");
           }
@@ -207,8 +205,7 @@ class RandomGroups {
                                                    .images = number(0, 2),
                                                    .rows = number(0, 5),
                                                    .columns = number(0, 9),
-                                                   .warps = number(1, 8),
-                                                   .patches = number(0, 2)},
+                                                   .warps = number(1, 8)},
             .data = data,
             .bias = coin(),
             .relu = data == Data::integers && coin(),
@@ -238,7 +235,7 @@ TEST_CASE("grouped, emulated: random problems") {
     CAPTURE(i, to_string(options.stored), text, static_cast<int>(options.x),
             static_cast<int>(options.y), static_cast<int>(options.data), options.accumulate,
             options.shifted, choice.strips, choice.images, choice.rows, choice.columns,
-            choice.warps, choice.patches);
+            choice.warps);
     CHECK(GroupedEmulated(text, options, static_cast<std::uint32_t>(i)).run() == "");
   }
 }
@@ -252,15 +249,11 @@ TEST_CASE("grouped, emulated: planted faults are caught") {
       CHECK(is_caught("mb2g8ic64ih7oc64kh3ph1", {.x = placing, .y = placing, .fault = fault}) ==
             (fault != none));
     }
-  // Copies are those of channels side by side. What is stale is the tile before, or nothing yet.
-  for (const int patches : {1, 2})
-    for (const GroupedFault fault : {none, stale_patch}) {
-      CAPTURE(patches, static_cast<int>(fault));
-      CHECK(is_caught(
-                "mb2g4ic64ih7oc64kh3ph1",
-                {.choice = {.images = 1, .rows = 3, .columns = 7, .blocks = 1, .patches = patches},
-                 .fault = fault}) == (fault != none));
-    }
+  // Copies are those of channels side by side. What is stale is the tile before.
+  for (const GroupedFault fault : {none, stale_patch})
+    CHECK(is_caught("mb2g4ic64ih7oc64kh3ph1",
+                    {.choice = {.images = 1, .rows = 3, .columns = 7, .blocks = 1},
+                     .fault = fault}) == (fault != none));
   // So few pixels that what is written behind y is within its 16 guarded elements.
   for (const GroupedFault fault : {none, unmasked})
     CHECK(is_caught("mb1g2ic2iw63oc2kw1",
