@@ -49,37 +49,27 @@ class WideRows {
     for_each(k, [](const auto& y, auto& here) { copy(y, here); });
     __syncwarp();
   }
-  /// Stages the outputs, of which sums has fragments of eight from `first_sum` on. Returns whether
-  /// one of this lane's is to be summed anew, where it looks for it.
+  /// Stages the outputs, of which sums has fragments of eight from `first_sum` on, and which it
+  /// changes. Returns whether one of this lane's is to be summed anew, where it looks for it. What
+  /// a launch does not have (old outputs, a bias, a ReLU) is left out by one branch for all
+  /// outputs: of layers with few terms the instructions for each output take most of the time.
   template <int count>
-  __device__ bool stage(const Sum (&sums)[count], int first_sum, int k) const {
+  __device__ bool stage(Sum (&sums)[count], int first_sum, int k) const {
     const Epilogue<Stored>& epilogue = params_.epilogue;
-    const int beside = lane_ % 4 * 2, first = offset(lane_ / 4, beside);
+    Fragments of{sums + first_sum};
+    if constexpr (scales) undo_scales(of, k);
+    if (epilogue.accumulate) add_old(of);
+    if (epilogue.bias) add_bias(of, k);
+    if (epilogue.least == 0)
+      of.for_each([](Sum& sum, int, int, int) { sum = max_nan(sum, Sum{0}); });
     bool wrong = false;
-#pragma unroll
-    for (int j = 0; j < columns / 8; ++j) {
-      const Two two(*this, k + 8 * j + beside);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        Stored* const here = staged_fragment(first, j, half);
-        typename WidePair<Stored>::Sums sum = {sums[first_sum + 4 * j + 2 * half],
-                                               sums[first_sum + 4 * j + 2 * half + 1]};
-        if constexpr (scales) {
-          const float least = params_.scales.least_sum;
-          sum.x = WideScale(scales_[half] + two.scale[0]).undo(sum.x, least);
-          sum.y = WideScale(scales_[half] + two.scale[1]).undo(sum.y, least);
-        }
-        if (epilogue.accumulate) {
-          const auto old = staged_pair(here).floats();
-          sum.x += old.x, sum.y += old.y;
-        }
-        sum.x = max_nan(sum.x + two.bias[0], Sum{epilogue.least});
-        sum.y = max_nan(sum.y + two.bias[1], Sum{epilogue.least});
-        if constexpr (looks_early)
-          wrong = wrong | is_doubtful<Arithmetic>(sum.x) | is_doubtful<Arithmetic>(sum.y);
-        put(here, WidePair<Stored>::round(sum.x, sum.y));
-      }
-    }
+    if constexpr (looks_early)
+      of.for_each(
+          [&](const Sum& sum, int, int, int) { wrong = wrong | is_doubtful<Arithmetic>(sum); });
+    const int first = first_staged();
+    of.for_pairs([&](const Sum& one, const Sum& two, int j, int half) {
+      put(staged_fragment(first, j, half), WidePair<Stored>::round(one + Sum{0}, two + Sum{0}));
+    });
     __syncwarp();
     return wrong;
   }
@@ -126,22 +116,63 @@ class WideRows {
   static constexpr bool looks_early = Arithmetic::splits_operands;
   static constexpr int elements = 16 * columns / 32;  ///< of a lane
 
-  /// What belongs to two neighbouring filters.
-  struct Two {
-    Sum bias[2] = {};
-    int scale[2] = {};  ///< words of WideScale
+  /// A lane's sums of a part: fragments of eight filters `j`, of each the rows of a `half`, of
+  /// which it has two neighbouring filters `i`.
+  struct Fragments {
+    Sum* sums;
 
-    __device__ Two(const WideRows& rows, int filter) {
+    template <class F>
+    __device__ void for_pairs(const F& f) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int of_all = rows.first_filter_ + filter + i;
-        if (filter + i >= rows.params_.groups.filters) continue;
-        if (rows.params_.epilogue.bias)
-          bias[i] = rows.params_.epilogue.template bias_of<Sum>(of_all);
-        if constexpr (scales) scale[i] = rows.params_.scales.of_filter[of_all];
-      }
+      for (int j = 0; j < columns / 8; ++j)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          f(sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1], j, half);
+    }
+    template <class F>
+    __device__ void for_each(const F& f) {
+      for_pairs(
+          [&](Sum& one, Sum& two, int j, int half) { f(one, j, half, 0), f(two, j, half, 1); });
     }
   };
+  /// The first of this lane's filters of a fragment.
+  __device__ int beside() const { return lane_ % 4 * 2; }
+  __device__ int first_staged() const { return offset(lane_ / 4, beside()); }
+  __device__ void add_old(Fragments of) const {
+    const int first = first_staged();
+    of.for_pairs([&](Sum& one, Sum& two, int j, int half) {
+      const auto old = staged_pair(staged_fragment(first, j, half)).floats();
+      one += old.x, two += old.y;
+    });
+  }
+  /// Calls `use(sum, value)` with the value that `value_of` has of each sum's filter, among all.
+  template <class ValueOf, class Use>
+  __device__ void for_filters(Fragments of, int k, const ValueOf& value_of, const Use& use) const {
+#pragma unroll
+    for (int j = 0; j < columns / 8; ++j)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int filter = k + 8 * j + beside() + i;
+        if (filter >= params_.groups.filters) continue;
+        const auto value = value_of(first_filter_ + filter);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) use(of.sums[4 * j + 2 * half + i], half, value);
+      }
+  }
+  __device__ void add_bias(Fragments of, int k) const {
+    const Stored* const bias = params_.epilogue.bias;
+    for_filters(
+        of, k, [&](int filter) { return convert<Sum>(bias[filter]); },
+        [](Sum& sum, int, Sum value) { sum += value; });
+  }
+  __device__ void undo_scales(Fragments of, int k) const {
+    const float least = params_.scales.least_sum;
+    for_filters(
+        of, k, [&](int filter) { return params_.scales.of_filter[filter]; },
+        [&](Sum& sum, int half, int scale) {
+          sum = WideScale(scales_[half] + scale).undo(sum, least);
+        });
+  }
   struct Place {
     int row, column;
   };
@@ -274,9 +305,8 @@ __device__ void write_sums(const Params& params, const WideSums<shape>& sums,
 /// Writes a warp's sums of `tiles` times 16 pixels, which begin with `pixel` and lie `apart`, of
 /// the group's filters from `filter` on. `staged` are 2 KB of the warp's own.
 template <WideAccess access, int apart, class Params, class Sum, int tiles, int sums_of_tile>
-__device__ void write_outputs(const Params& params, char* staged,
-                              const Sum (&sums)[tiles][sums_of_tile], int group, int pixel,
-                              int filter) {
+__device__ void write_outputs(const Params& params, char* staged, Sum (&sums)[tiles][sums_of_tile],
+                              int group, int pixel, int filter) {
   using Rows = WideRows<Params, access>;
   constexpr int columns = Rows::columns, parts = sums_of_tile / 4 * 8 / columns;
   // Along filters the parts' code fits the instruction cache. Along pixels it is so long that only
@@ -308,7 +338,7 @@ __device__ void write_outputs(const Params& params, char* staged,
 /// tile takes would not fit the instruction cache.
 template <WideShape shape, class Params>
 __device__ void write_tile(const Params& params, const WideShared<shape>& shared,
-                           const WideSums<shape>& sums, const WideWorkItem& work) {
+                           WideSums<shape>& sums, const WideWorkItem& work) {
   const int warpgroup = consumer_warpgroup();
   const int pixel = work.pixel + (shape.across == 1 ? warpgroup * shape.warpgroup_rows() : 0);
   const int filter = work.filter + (shape.across == 1 ? 0 : warpgroup * shape.warpgroup_columns());

@@ -12,8 +12,8 @@ namespace plumb::cuda {
 /// Writes a warp's outputs. Each access has code of its own, as in wide/.
 template <class Params, WideMmaShape shape>
 __device__ void write_tile(const Params& params, char* staged,
-                           const WideMmaSums<typename Params::Stored, shape>& sums, int group,
-                           int pixel, int filter) {
+                           WideMmaSums<typename Params::Stored, shape>& sums, int group, int pixel,
+                           int filter) {
   const auto write = [&]<WideAccess access>() {
     write_outputs<access, 16>(params, staged, sums.of, group, pixel, filter);
   };
