@@ -31,20 +31,18 @@ ConvProblem with_images(ConvProblem problem, std::int64_t images) {
   return problem;
 }
 
-/// So many times dx's bytes, where pixels of a phase are elements apart in it, on a GPU.
+/// So many times dx's bytes, on a GPU, where dx has columns side by side.
 double seconds_of_apart(const ConvProblem& problem, const DeviceInfo& device,
                         double times_its_bytes) {
   const bool innermost = problem.c > 1 && output_of(problem).strides[1] == 1;
-  if (device.id == host || device.nominal_bytes_per_second <= 0 || problem.stride.w == 1 ||
-      innermost)
-    return 0;
+  if (device.id == host || device.nominal_bytes_per_second <= 0 || innermost) return 0;
   return times_its_bytes * static_cast<double>(bytes_of(problem.dtype, problem.x_extents())) /
          device.nominal_bytes_per_second;
 }
 /// What it takes a GPU that phases write single elements of rows, and so parts of all sectors: two
 /// layers took 7 and 18 times their bytes on one H100 (docs/experiments/gradients.md).
 double seconds_of_elements_apart(const ConvProblem& problem, const DeviceInfo& device) {
-  return seconds_of_apart(problem, device, 6);
+  return problem.stride.w == 1 ? 0 : seconds_of_apart(problem, device, 6);
 }
 /// What it takes besides that phases go through workspace: 54 problems of few200 took 7 times their
 /// bytes longer than estimated in the median, on one H200.

@@ -46,7 +46,8 @@ double wide_mma_seconds(const DeviceInfo& device, const WideMmaWork& work) {
   const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
                         machine.moving_seconds(work.written_bytes, costs.write_share);
   double all =
-      costs.of_layers * kernel_seconds(costs.slower * (tiles + moving), device, 0) + costs.start;
+      cost_tables().wide.of_layers * kernel_seconds(costs.slower * (tiles + moving), device, 0) +
+      costs.start;
   if (work.sums_bytes > 0)
     all += machine.moving_seconds(2 * work.sums_bytes, costs.sums_share) + costs.next_kernel;
   if (work.repacked_bytes > 0)

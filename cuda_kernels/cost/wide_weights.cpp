@@ -76,10 +76,11 @@ double wide_weights_seconds(const DeviceInfo& device, double clocks,
   const double reading =
       costs.slower * machine.moving_seconds(traffic.read_bytes, costs.read_share);
   const double slower = by_mma_sync ? measured.mma_sync_slower : measured.slower;
-  return slower * kernel_seconds(tiles + reading, device, 0) + costs.start +
-         machine.moving_seconds(traffic.written_bytes, costs.write_share) +
-         machine.moving_seconds(traffic.repacked_bytes, costs.repacking_share) +
-         traffic.other_kernels * costs.next_kernel;
+  const double all = slower * kernel_seconds(tiles + reading, device, 0) + costs.start +
+                     machine.moving_seconds(traffic.written_bytes, costs.write_share) +
+                     machine.moving_seconds(traffic.repacked_bytes, costs.repacking_share) +
+                     traffic.other_kernels * costs.next_kernel;
+  return all * (traffic.scaled_few ? measured.few : 1);
 }
 
 }  // namespace plumb::cuda

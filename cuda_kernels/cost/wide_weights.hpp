@@ -29,6 +29,7 @@ struct WideWeightsTraffic {
   double written_bytes = 0;   ///< of dw
   double repacked_bytes = 0;  ///< what kernels before read and write
   int other_kernels = 0;      ///< beside that of the products
+  bool scaled_few = false;    ///< three products of few channels
 };
 
 /// Returns the clocks from the first tile to the last sum on `wide_weights_units` multiprocessors.

@@ -9,6 +9,7 @@ struct WideWeightsTable {
   double mma_sync_share = 0.6;  ///< fixed: of the rate of TF32, that mma.sync reaches
   double slower = 1.35;         ///< fixed: what wgmma is measured at, over what the parts add up to
   double mma_sync_slower = 1.2;  ///< fixed: and mma.sync
+  double few = 1.4;  ///< free: of 16 channels or fewer in three products, over others; 26 problems
 };
 
 }  // namespace plumb::cuda

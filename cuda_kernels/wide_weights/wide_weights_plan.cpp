@@ -243,6 +243,8 @@ double WideWeightsPlan::seconds(const DeviceInfo& device) const {
   traffic.other_kernels += kernels_behind(*this);
   traffic.written_bytes =
       static_cast<double>(sizes.weights()) * static_cast<double>(size_in_bytes(of.stored));
+  constexpr int few_channels = 16;
+  traffic.scaled_few = of.scales() && sizes.group_c <= few_channels;
   return wide_weights_seconds(device, cut.clocks, traffic, weights_in_registers(of));
 }
 
