@@ -129,6 +129,7 @@ void BackwardRun::plan_forward(const DeviceInfo& device) {
   support_ = run.support();
   if (!support_) return;
   estimate_seconds_ += run.estimate_seconds();
+  if (of_data() && !copies) estimate_seconds_ += seconds_of_elements_apart(one, device);
   own_workspace_bytes_ = std::max(own_workspace_bytes_, run.workspace_bytes());
   lowered_.emplace(std::move(run));
 }

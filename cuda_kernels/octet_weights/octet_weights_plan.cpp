@@ -152,9 +152,12 @@ void Search::try_box(OctetWeightsCut cut, int64_t box_n, int64_t bands, int64_t 
   cut.x_high = octet * few.box_n * cut.x_image(sizes);
   cut.dy_high = octet * cut.filter_octets * cut.dy_octet();
   const double stored = magnitudes_bytes + 4.0 * (few.x_elements + few.dy_elements());
-  // Octets behind the last tap are read too, wherever that is.
-  const double reach = 2.0 * octet * octet_tile *
-                       std::max(sizes.w.dilation, std::max(sizes.h.dilation, 1) * few.pitch);
+  // Octets behind the last tap are read too, wherever that is. Sanitizers take an instruction's 64
+  // rows for as many bytes side by side, though they overlap.
+  constexpr double instruction_bytes = 64 * few_weights_step * 2;
+  const double behind_taps = 2.0 * octet * octet_tile *
+                             std::max(sizes.w.dilation, std::max(sizes.h.dilation, 1) * few.pitch);
+  const double reach = std::max(instruction_bytes, behind_taps);
   const double bytes = stored + 4.0 * cut.x_high + std::max(4.0 * cut.dy_high, reach);
   if (bytes > shared_limit(cut.form)) return;
   few.shared_bytes = static_cast<std::size_t>(bytes);
