@@ -35,4 +35,8 @@ if(PLUMB_EMULATION)
     "*channels in chunks*")
   plumb_faulty_interleaved(producer channels_of_first "item.first_c * step.c" "0 * step.c"
     "*channels in chunks*")
+  plumb_faulty_interleaved(kernel one_phase "params.taps_h.tap(below," "params.taps_h.tap(0 * below,"
+    "*strides of backward data*")
+  plumb_faulty_interleaved(again other_phase "first((output + before) % up)" "first(output % up)"
+    "*strides of backward data*")
 endif()

@@ -255,22 +255,22 @@ TEST_CASE("interleaved, emulated: strides of backward data are rows and columns 
         Case{"mb1ic2ih19iw17oc6kh3kw2sh4sw2ph0pw1", 8, 2},
         Case{"mb2ic3ih9iw12oc5oh6ow8kh2kw3sh2sw2ph2pw3", 2, 2},
         Case{"mb1ic16ih10iw12oc20kh3kw3sh2sw2ph1pw1", 2, 2, 3},
-        Case{"mb1ic20ih10iw12oc12kh5kw4sh2sw2ph2pw2", 2, 2, 2}})
-    for (const InterleavedKind kind : all_kinds)
-      for (const Data data : {Data::integers, Data::infinite}) {
-        if (is_left_out(turn++, 3)) continue;
-        CAPTURE(text, static_cast<int>(kind), static_cast<int>(data));
-        InterleavedEmulated conv(std::string(text) + "dirbwd_d", {.kind = kind,
-                                                                  .x = Placing::planes,
-                                                                  .y = Placing::planes,
-                                                                  .rows = rows,
-                                                                  .columns = columns,
-                                                                  .chunks = chunks,
-                                                                  .data = data,
-                                                                  .bias = true,
-                                                                  .relu = rows == 4});
-        CHECK(conv.run() == "");
-      }
+        Case{"mb1ic10ih8iw10oc12kh5kw4sh2sw2ph2pw2", 2, 2, 2}})
+    for (const InterleavedKind kind : all_kinds) {
+      const Data data = (turn + turn / 4) % 2 == 0 ? Data::integers : Data::infinite;
+      if (is_left_out(turn++, 7)) continue;
+      CAPTURE(text, static_cast<int>(kind), static_cast<int>(data));
+      InterleavedEmulated conv(std::string(text) + "dirbwd_d", {.kind = kind,
+                                                                .x = Placing::planes,
+                                                                .y = Placing::planes,
+                                                                .rows = rows,
+                                                                .columns = columns,
+                                                                .chunks = chunks,
+                                                                .data = data,
+                                                                .bias = true,
+                                                                .relu = rows == 4});
+      CHECK(conv.run() == "");
+    }
 }
 
 TEST_CASE("interleaved, emulated: backward data as planned") {
@@ -280,8 +280,9 @@ TEST_CASE("interleaved, emulated: backward data as planned") {
   };
   constexpr std::array placings = {Placing::planes, Placing::channels_last, Placing::mirrored};
   constexpr std::array data = {Data::integers, Data::normal, Data::infinite, Data::far_apart};
+  const int problems = is_sanitized ? 5 : 40;
   int ran = 0;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < problems; ++i) {
     const bool columns = i % 4 != 3;
     const std::string text =
         "mb" + draw(1, 3) + "ic" + draw(1, 18) + "ih" + draw(6, 14) + "iw" + draw(7, 24) + "oc" +
@@ -302,7 +303,7 @@ TEST_CASE("interleaved, emulated: backward data as planned") {
     CHECK(conv.run() == "");
     ++ran;
   }
-  CHECK(ran >= 30);
+  CHECK(ran >= problems * 3 / 4);
 }
 
 TEST_CASE("interleaved, emulated: what halves do not hold, and zeros that meet Inf") {
