@@ -60,12 +60,10 @@ class WideRows {
     if constexpr (scales) undo_scales(of, k);
     if (epilogue.accumulate) add_old(of);
     if (epilogue.bias) add_bias(of, k);
-    if (epilogue.least == 0)
-      of.for_each([](Sum& sum, int, int, int) { sum = max_nan(sum, Sum{0}); });
+    if (epilogue.least == 0) of.for_each([](Sum& sum) { sum = max_nan(sum, Sum{0}); });
     bool wrong = false;
     if constexpr (looks_early)
-      of.for_each(
-          [&](const Sum& sum, int, int, int) { wrong = wrong | is_doubtful<Arithmetic>(sum); });
+      of.for_each([&](const Sum& sum) { wrong = wrong | is_doubtful<Arithmetic>(sum); });
     const int first = first_staged();
     of.for_pairs([&](const Sum& one, const Sum& two, int j, int half) {
       put(staged_fragment(first, j, half), WidePair<Stored>::round(one + Sum{0}, two + Sum{0}));
@@ -131,8 +129,7 @@ class WideRows {
     }
     template <class F>
     __device__ void for_each(const F& f) {
-      for_pairs(
-          [&](Sum& one, Sum& two, int j, int half) { f(one, j, half, 0), f(two, j, half, 1); });
+      for_pairs([&](Sum& one, Sum& two, int, int) { f(one), f(two); });
     }
   };
   /// The first of this lane's filters of a fragment.
@@ -145,7 +142,8 @@ class WideRows {
       one += old.x, two += old.y;
     });
   }
-  /// Calls `use(sum, value)` with the value that `value_of` has of each sum's filter, among all.
+  /// Calls `use(sum, half, value)` with the value that `value_of` has of each sum's filter, among
+  /// all.
   template <class ValueOf, class Use>
   __device__ void for_filters(Fragments of, int k, const ValueOf& value_of, const Use& use) const {
 #pragma unroll
