@@ -31,7 +31,7 @@ ConvProblem with_images(ConvProblem problem, std::int64_t images) {
   return problem;
 }
 
-/// So many times dx's bytes, on a GPU, where dx has columns side by side.
+/// The time of so many times dx's bytes, on a GPU, where dx's channels are not innermost.
 double seconds_of_apart(const ConvProblem& problem, const DeviceInfo& device,
                         double times_its_bytes) {
   const bool innermost = problem.c > 1 && output_of(problem).strides[1] == 1;
@@ -44,8 +44,8 @@ double seconds_of_apart(const ConvProblem& problem, const DeviceInfo& device,
 double seconds_of_elements_apart(const ConvProblem& problem, const DeviceInfo& device) {
   return problem.stride.w == 1 ? 0 : seconds_of_apart(problem, device, 6);
 }
-/// What it takes besides that phases go through workspace: 54 problems of few200 took 7 times their
-/// bytes longer than estimated in the median, on one H200.
+/// What joined phases take besides, as they go through workspace: 54 problems of few200 took 7
+/// times dx's bytes longer than estimated in the median, on one H200.
 double seconds_of_joining(const ConvProblem& problem, const DeviceInfo& device) {
   return seconds_of_apart(problem, device, 7);
 }

@@ -17,7 +17,8 @@ struct WideTable {
   double write_share = 1.07;     ///< fixed: of it, for y
   double planes_share = 2.5;     ///< fixed: of it, what y in planes takes besides
   double slower = 1.17;          ///< fixed: what is measured over what the parts add up to
-  double of_layers = 1.1;        ///< free: what layers take over that; 42 of FP16 NHWC on one H200
+  /// Free: by what layers of FP16 on one H200 took longer than this beside those of wide_patch/.
+  double of_layers = 1.1;
   double of_halves = 1.29;       ///< fixed: of operands that were split in memory, over others
   double depthwise = 1.2;        ///< fixed: of depthwise layers in NHWC, over that of dense ones
   double sums_share = 1.46;      ///< fixed: of the nominal rate, for sums of splits, in L2

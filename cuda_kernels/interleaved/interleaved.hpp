@@ -105,7 +105,7 @@ struct InterleavedLayout {
   std::vector<PhasePlane> phase_planes;
   std::vector<CoreRow> core_rows;  ///< as they follow each other in shared memory
 
-  /// `rows` and `columns` are multiples of what is between two pixels of x.
+  /// `rows` and `columns` are multiples of TapAxis::up().
   InterleavedLayout(const InterleavedConv& conv, const InterleavedElements& elements, int rows,
                     int columns, int spread, CoreRowForm form, int chunks = 1);
 

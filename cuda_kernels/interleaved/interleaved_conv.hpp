@@ -10,8 +10,8 @@
 
 namespace plumb::cuda {
 
-/// The taps of outputs along one axis. The outputs of a position are counted from its first one,
-/// pixels of x from the first that this one reads, or that one behind it does.
+/// The taps of outputs along one axis. Outputs are counted from a position's first, and pixels of x
+/// from the first that any output of the position reads.
 struct TapAxis {
   int taps = 1;       ///< of a filter
   int first = 0;      ///< of the first output at the first pixel

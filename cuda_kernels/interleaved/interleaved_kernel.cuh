@@ -186,42 +186,42 @@ __global__ void __launch_bounds__(packing_threads)
   }
 }
 
-/// A plan is what is decided for a problem: the layout of its filters, which serves any batch, and
-/// the tiles of its batch.
+/// A plan is what is decided for a problem: the convolution as kernels see it, the layout of its
+/// filters, which serves any batch, and the tiles of its batch.
 struct InterleavedPlan final : KernelPlan {
+  ConvProblem problem;
   InterleavedLayout layout;
   SlicePlans<InterleavedTiles> tiles;
 
-  InterleavedPlan(InterleavedLayout of_filters, const SlicePlans<InterleavedTiles>& of_batch)
-      : layout(std::move(of_filters)), tiles(of_batch) {}
+  InterleavedPlan(const ConvProblem& seen, InterleavedLayout of_filters,
+                  const SlicePlans<InterleavedTiles>& of_batch)
+      : problem(seen), layout(std::move(of_filters)), tiles(of_batch) {}
 };
+
+/// Returns whether the taps of filters are neighbours.
+inline Support takes_taps(const ConvProblem& problem) {
+  if ((problem.r == 1 || problem.dilation.h == 1) && (problem.s == 1 || problem.dilation.w == 1))
+    return {};
+  return {Reason::geometry, "dilation " + std::to_string(problem.dilation.h) + "x" +
+                                std::to_string(problem.dilation.w) + "; expected none"};
+}
 
 /// Returns whether the kernel takes backward data by itself: where strides are so many rows and
 /// columns of outputs, and outputs of a row are neighbours in dx. What it refuses is made of
 /// forward convolutions.
 inline Support takes_phases(const ConvProblem& problem) {
-  const auto refuse = [](Reason reason, const std::string& sentence) {
-    return Support{reason, sentence};
-  };
-  const auto strides = [&] {
-    return "strides of " + std::to_string(problem.stride.h) + "x" +
-           std::to_string(problem.stride.w);
-  };
-  if (problem.has_depth()) return refuse(Reason::geometry, "a depth; expected none");
-  if ((problem.r > 1 && problem.dilation.h != 1) || (problem.s > 1 && problem.dilation.w != 1))
-    return refuse(Reason::geometry, "dilation; expected none");
+  if (problem.has_depth()) return {Reason::geometry, "a depth; expected none"};
+  if (Support taps = takes_taps(problem); !taps) return taps;
   const InterleavedConv conv(problem);
   const int rows = conv.h.up(), columns = conv.w.up();
-  if (rows * columns == 1)
-    return refuse(Reason::direction,
-                  "backward data with " + strides() + ": expected forward, or strides");
+  const std::string met = "backward data with strides of " + std::to_string(problem.stride.h) +
+                          "x" + std::to_string(problem.stride.w);
+  if (rows * columns == 1) return {Reason::direction, met + ": expected forward, or strides"};
   if (!std::has_single_bit(static_cast<unsigned>(rows)) || rows > max_output_rows ||
       columns > max_output_columns)
-    return refuse(Reason::geometry, "backward data with " + strides() +
-                                        "; expected 1, 2, 4 or 8 along rows and 1 or 2 along "
-                                        "columns");
+    return {Reason::geometry, met + "; expected 1, 2, 4 or 8 along rows and 1 or 2 along columns"};
   if (columns > 1 && problem.c > 1 && output_of(problem).strides[1] == 1)
-    return refuse(Reason::layout, "channels of dx are innermost; expected its columns");
+    return {Reason::layout, "channels of dx are innermost; expected its columns"};
   return {};
 }
 
@@ -241,9 +241,7 @@ Support takes_interleaved(const ConvProblem& problem, const DeviceInfo& device) 
   };
   if (problem.groups != 1) return refuse(text(problem.groups) + " groups; expected 1");
   if (problem.pool != Pool::none) return refuse("pools; expected none");
-  if ((problem.r > 1 && problem.dilation.h != 1) || (problem.s > 1 && problem.dilation.w != 1))
-    return refuse("dilation " + text(problem.dilation.h) + "x" + text(problem.dilation.w) +
-                  "; expected none");
+  if (Support taps = takes_taps(problem); !taps) return taps;
   // Many channels are for few filters: groups of these would each read x anew.
   const int max_channels =
       problem.k <= interleaved_rows ? max_interleaved_channels : max_chunk_channels;
@@ -302,15 +300,14 @@ PlanResult plan_interleaved(const ConvProblem& whole, const DeviceInfo& device) 
   return {.estimate_seconds = interleaved_seconds(problem, Scheme::elements, layout.chunks,
                                                   tiles.full.load_seconds, tiles.seconds()),
           .filter_bytes = layout.dense_at() + dense_bytes,
-          .kernel = std::make_shared<InterleavedPlan>(std::move(layout), tiles)};
+          .kernel = std::make_shared<InterleavedPlan>(problem, std::move(layout), tiles)};
 }
 
 template <class Scheme>
-void launch_interleaved(const ConvLaunch& launched, const KernelPlan* kernel_plan) {
+void launch_interleaved(const ConvLaunch& whole, const KernelPlan* kernel_plan) {
   const auto& plan = static_cast<const InterleavedPlan&>(*kernel_plan);
-  const InterleavedConv conv(launched.problem);
   for_each_slice(
-      slice(launched, conv.problem, 0), plan.tiles,
+      slice(whole, plan.problem, 0), plan.tiles,
       [&](const ConvLaunch& call, const InterleavedTiles& tile) {
         ConvProblem dense = call.problem;
         dense.w_strides = dense_strides(call.problem.w_extents());
@@ -332,12 +329,13 @@ void launch_interleaved(const ConvLaunch& launched, const KernelPlan* kernel_pla
 }
 
 template <class Scheme>
-void pack_interleaved_filters(const FilterPacking& packing, const KernelPlan* plan) {
+void pack_interleaved_filters(const FilterPacking& packing, const KernelPlan* kernel_plan) {
   using Stored = typename Scheme::Stored;
-  const InterleavedLayout& layout = static_cast<const InterleavedPlan&>(*plan).layout;
+  const auto& plan = static_cast<const InterleavedPlan&>(*kernel_plan);
+  const InterleavedLayout& layout = plan.layout;
   Launch(packing.native_queue, static_cast<unsigned>(layout.groups * layout.group_filters),
          packing_threads)(pack_interleaved<Scheme>, InterleavedPacking(layout),
-                          FilterTaps<Stored>(InterleavedConv(packing.problem).problem, packing.w),
+                          FilterTaps<Stored>(plan.problem, packing.w),
                           static_cast<char*>(packing.filters));
 }
 

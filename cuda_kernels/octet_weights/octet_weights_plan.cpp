@@ -152,8 +152,8 @@ void Search::try_box(OctetWeightsCut cut, int64_t box_n, int64_t bands, int64_t 
   cut.x_high = octet * few.box_n * cut.x_image(sizes);
   cut.dy_high = octet * cut.filter_octets * cut.dy_octet();
   const double stored = magnitudes_bytes + 4.0 * (few.x_elements + few.dy_elements());
-  // Octets behind the last tap are read too, wherever that is. Sanitizers take an instruction's 64
-  // rows for as many bytes side by side, though they overlap.
+  // Octets behind the last tap are read too, wherever that is. compute-sanitizer takes an
+  // instruction's A for so many bytes that follow each other, though its octets overlap.
   constexpr double instruction_bytes = 64 * few_weights_step * 2;
   const double behind_taps = 2.0 * octet * octet_tile *
                              std::max(sizes.w.dilation, std::max(sizes.h.dilation, 1) * few.pitch);

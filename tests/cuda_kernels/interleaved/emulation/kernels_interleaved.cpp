@@ -25,7 +25,8 @@ bool run_with(const InterleavedRun& run) {
   device.units = run.blocks, planned.units = run.units;
   const InterleavedConv conv(run.problem);
   const InterleavedPlan plan(
-      layout, SlicePlans<InterleavedTiles>(conv.problem, [&](const ConvProblem& slice) {
+      conv.problem, layout,
+      SlicePlans<InterleavedTiles>(conv.problem, [&](const ConvProblem& slice) {
         return tile_interleaved(slice, planned, layout, Scheme::elements);
       }));
   pack_interleaved_filters<Scheme>({.problem = run.problem,
@@ -46,7 +47,7 @@ bool run_with(const InterleavedRun& run) {
                           .workspace = nullptr,
                           .native_queue = nullptr};
   launch_interleaved<Scheme>(launch, &plan);
-  return InterleavedParams<Scheme>(slice(launch, conv.problem, 0), conv.problem, layout,
+  return InterleavedParams<Scheme>(slice(launch, plan.problem, 0), plan.problem, layout,
                                    plan.tiles.full)
       .pixel_vectors;
 }

@@ -16,6 +16,13 @@ namespace {
 constexpr std::array all_kinds = {InterleavedKind::fp16x3, InterleavedKind::fp16,
                                   InterleavedKind::bf16, InterleavedKind::fp16_scaled};
 
+/// Draws numbers as texts of problems have them.
+auto drawing(Random& random) {
+  return [&random](int least, int most) {
+    return std::to_string(static_cast<int>(random.integer(least, most)));
+  };
+}
+
 }  // namespace
 
 TEST_CASE("interleaved, emulated: filters innermost, in vectors") {
@@ -74,9 +81,7 @@ TEST_CASE("interleaved, emulated: vectors are read without bank conflicts, of fo
 
 TEST_CASE("interleaved, emulated: random problems") {
   Random random(7);
-  const auto draw = [&](int least, int most) {
-    return std::to_string(static_cast<int>(random.integer(least, most)));
-  };
+  const auto draw = drawing(random);
   int vectors = 0;
   for (int i = 0; i < 24; ++i) {
     const int of_vector = i % 4 == 1 || i % 4 == 2 ? 8 : 4;  // all_kinds' types
@@ -212,9 +217,7 @@ TEST_CASE("interleaved, emulated: zeros that meet Inf in one of the chunks") {
 
 TEST_CASE("interleaved, emulated: random problems of many channels, as planned") {
   Random random(11);
-  const auto draw = [&](int least, int most) {
-    return std::to_string(static_cast<int>(random.integer(least, most)));
-  };
+  const auto draw = drawing(random);
   int chunked = 0;
   for (int i = 0; i < 16; ++i) {
     const std::string text = "mb" + draw(1, 2) + "ic" + draw(16, 60) + "ih" + draw(5, 11) + "iw" +
@@ -275,9 +278,7 @@ TEST_CASE("interleaved, emulated: strides of backward data are rows and columns 
 
 TEST_CASE("interleaved, emulated: backward data as planned") {
   Random random(5);
-  const auto draw = [&](int least, int most) {
-    return std::to_string(static_cast<int>(random.integer(least, most)));
-  };
+  const auto draw = drawing(random);
   constexpr std::array placings = {Placing::planes, Placing::channels_last, Placing::mirrored};
   constexpr std::array data = {Data::integers, Data::normal, Data::infinite, Data::far_apart};
   const int problems = is_sanitized ? 5 : 40;
