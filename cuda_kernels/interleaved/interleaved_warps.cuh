@@ -1,13 +1,9 @@
 // Barriers of some of a block's warps, and registers that roles give to each other (PTX).
 #pragma once
 
-namespace plumb::cuda {
+#include "cuda_kernels/primitives/named_barrier.cuh"
 
-/// A barrier of `threads` of the block's threads, whole warps; number 0 is that of all.
-template <int barrier>
-__device__ inline void meet_threads(int threads) {
-  asm volatile("bar.sync %0, %1;" ::"n"(barrier), "r"(threads) : "memory");
-}
+namespace plumb::cuda {
 
 /// Gives each thread of a role `count` registers instead of the `begin` that it begins with.
 template <int begin, int count>

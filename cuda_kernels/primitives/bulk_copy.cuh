@@ -73,10 +73,11 @@ __device__ inline void commit_stores() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 #endif
 }
-/// Waits until the thread's stores have read shared memory.
+/// Waits until the thread's stores have read shared memory, but for the last `running` groups.
+template <int running = 0>
 __device__ inline void wait_for_store_reads() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(running) : "memory");
 #endif
 }
 

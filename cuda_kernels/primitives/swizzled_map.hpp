@@ -14,4 +14,7 @@ namespace plumb::cuda {
 /// values.
 bool encode_swizzled_tiles(CUtensorMap& map, const TiledMap& of, DType dtype, const void* address);
 
+/// The same for stores, which copy the bits of f32.
+bool encode_swizzled_stores(CUtensorMap& map, const TiledMap& of, DType dtype, void* address);
+
 }  // namespace plumb::cuda

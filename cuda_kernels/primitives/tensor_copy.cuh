@@ -80,6 +80,19 @@ class StageBarrier : public Mbarrier {
   }
 };
 
+/// Begins a store of the map's box from `at` on; what lies outside the tensor is not stored. A
+/// single thread calls it, as bulk_copy.cuh's bulk_store().
+__device__ inline void store_tiled(const CUtensorMap& map, const int (&at)[5], const void* from) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4, %5}], "
+      "[%6];" ::"l"(&map),
+      "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]),
+      "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(from)))
+      : "memory");
+#endif
+}
+
 /// Makes the barriers' first state visible to the copy engine. Who has called init() calls it,
 /// before a barrier of the block.
 __device__ inline void publish_barriers() {

@@ -100,6 +100,12 @@ bool encode_swizzled_tiles(CUtensorMap& map, const TiledMap& of, DType dtype, co
                          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, address);
 }
 
+bool encode_swizzled_stores(CUtensorMap& map, const TiledMap& of, DType dtype, void* address) {
+  return encode_tiled_as(map, of,
+                         dtype == DType::f32 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : map_type(dtype),
+                         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE, address);
+}
+
 bool has_copy_engine(const void* kernel) {
   cudaFuncAttributes attributes{};
   check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");

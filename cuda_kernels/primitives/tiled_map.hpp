@@ -7,6 +7,9 @@
 // The coordinates of a box are any but for the first axis', where it begins at a multiple of 16
 // bytes, outside the tensor too: sm_90 stops at others with an illegal instruction. PTX does not
 // say so.
+//
+// A store writes whole units of 16 bytes of a row, where the tensor ends within one too: sm_90
+// wrote behind the end of an innermost axis of 8 bytes. PTX does not say so either.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,9 @@
 // Barriers of some of a block's warps, and registers that warps give to each other (PTX).
 #pragma once
 
-namespace plumb::cuda {
+#include "cuda_kernels/primitives/named_barrier.cuh"
 
-/// A barrier of `threads` of the block's threads, whole warps; number 0 is that of all.
-template <int threads>
-__device__ inline void meet(int barrier) {
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(threads) : "memory");
-}
+namespace plumb::cuda {
 
 /// All warps of a warpgroup give registers away, down to so many a thread, or wait for more.
 template <int registers>

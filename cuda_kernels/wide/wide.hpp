@@ -19,7 +19,9 @@
 namespace plumb::cuda {
 
 inline constexpr int wide_max_pixels_of_copy = 128;
-inline constexpr int wide_staging_bytes = 16 << 10;  ///< 2 KB for each consumer warp
+inline constexpr int wide_slot_bytes = 16
+                                       << 10;  ///< of staged outputs: 2 KB for each consumer warp
+inline constexpr int wide_slots = 2;  ///< one is filled while the copy engine reads the other
 
 /// A tile of the product, and the two consumer warpgroups' shares of it.
 struct WideShape {
@@ -34,12 +36,13 @@ struct WideShape {
   }
   PLUMB_HOST_DEVICE constexpr int stages() const {
     constexpr int block_bytes = 227 << 10, most = 8, barriers = 1 << 10;
-    constexpr int room = block_bytes - swizzle_atom_bytes - wide_staging_bytes - barriers;
+    constexpr int room = block_bytes - swizzle_atom_bytes - wide_slots * wide_slot_bytes - barriers;
     return room / stage_bytes() < most ? room / stage_bytes() : most;
   }
   /// Dynamic shared memory of a block, whose stages begin at the first whole atom.
   PLUMB_HOST_DEVICE constexpr int shared_bytes() const {
-    return swizzle_atom_bytes + stages() * stage_bytes() + wide_staging_bytes + 16 * stages();
+    return swizzle_atom_bytes + stages() * stage_bytes() + wide_slots * wide_slot_bytes +
+           16 * stages();
   }
   PLUMB_HOST_DEVICE constexpr int pixels_of_copy() const {
     return m < wide_max_pixels_of_copy ? m : wide_max_pixels_of_copy;

@@ -37,6 +37,7 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WideFilters& filt
                      dimension >= 2 ? step<std::int64_t>(y, p.y_strides, dimension) : 0);
   };
   return {.map = {},
+          .y_boxes = {},
           .x = static_cast<const Stored*>(call.x),
           .filters = static_cast<const char*>(call.filters),
           .y = static_cast<Stored*>(call.y),
@@ -69,7 +70,8 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WideFilters& filt
           .access = access_of_outputs(p, filters.groups, call.y),
           .lays_out_filters = p.y_strides[1] == 1 && p.k > 1,
           // Zeros of the padding, and those of a group for channels of others, may have met Inf.
-          .repairs = p.padding != Padding{} || p.groups > 1 || Arithmetic::splits_operands};
+          .repairs = p.padding != Padding{} || p.groups > 1 || Arithmetic::splits_operands,
+          .stores_boxes = false};
 }
 
 }  // namespace plumb::cuda

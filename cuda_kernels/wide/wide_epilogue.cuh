@@ -4,20 +4,21 @@
 
 #include "cuda_kernels/wide/wide_code.cuh"
 #include "cuda_kernels/wide/wide_consumer.cuh"
+#include "cuda_kernels/wide/wide_fragments.cuh"
 #include "cuda_kernels/wide/wide_outputs.cuh"
 #include "cuda_kernels/wide/wide_repair.cuh"
 
 namespace plumb::cuda {
 
 /// Writes a warp's outputs of 16 pixels. Where zeros may have met Inf, a lane whose outputs of
-/// `columns` filters have a NaN leaves them out, and repair() sums them by their definition.
+/// a part's `columns` filters have a NaN leaves them out, and repair() sums them by their
+/// definition.
 template <class Params, WideAccess access>
 class WideRows {
  public:
   using Stored = typename Params::Stored;
   using Sum = ComputeType<Stored>;
-  static constexpr int bytes = sizeof(Stored);
-  static constexpr int columns = swizzle_row_bytes / bytes;  ///< that are staged at once
+  static constexpr int bytes = sizeof(Stored), columns = WideFragments<Params>::columns;
 
   /// `first` is the first pixel's number.
   __device__ WideRows(const Params& params, char* staged, int first, int group)
@@ -55,12 +56,11 @@ class WideRows {
   /// outputs: of layers with few terms the instructions for each output take most of the time.
   template <int count>
   __device__ bool stage(Sum (&sums)[count], int first_sum, int k) const {
-    const Epilogue<Stored>& epilogue = params_.epilogue;
-    Fragments of{sums + first_sum};
-    if constexpr (scales) undo_scales(of, k);
-    if (epilogue.accumulate) add_old(of);
-    if (epilogue.bias) add_bias(of, k);
-    if (epilogue.least == 0) of.for_each([](Sum& sum) { sum = max_nan(sum, Sum{0}); });
+    const Fragments of(params_, sums + first_sum, lane_, first_filter_, k);
+    if constexpr (scales) of.undo_scales(scales_);
+    if (params_.epilogue.accumulate) add_old(of);
+    of.add_bias();
+    of.limit();
     bool wrong = false;
     if constexpr (looks_early)
       of.for_each([&](const Sum& sum) { wrong = wrong | is_doubtful<Arithmetic>(sum); });
@@ -109,67 +109,20 @@ class WideRows {
 
  private:
   using Arithmetic = typename Params::Arithmetic;
+  using Fragments = WideFragments<Params>;
   static constexpr bool scales = Arithmetic::splits_in_memory;
   /// Where every launch looks for outputs that are wrong, it does so while registers have them.
   static constexpr bool looks_early = Arithmetic::splits_operands;
   static constexpr int elements = 16 * columns / 32;  ///< of a lane
 
-  /// A lane's sums of a part: fragments of eight filters `j`, of each the rows of a `half`, of
-  /// which it has two neighbouring filters `i`.
-  struct Fragments {
-    Sum* sums;
-
-    template <class F>
-    __device__ void for_pairs(const F& f) {
-#pragma unroll
-      for (int j = 0; j < columns / 8; ++j)
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          f(sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1], j, half);
-    }
-    template <class F>
-    __device__ void for_each(const F& f) {
-      for_pairs([&](Sum& one, Sum& two, int, int) { f(one), f(two); });
-    }
-  };
-  /// The first of this lane's filters of a fragment.
-  __device__ int beside() const { return lane_ % 4 * 2; }
-  __device__ int first_staged() const { return offset(lane_ / 4, beside()); }
-  __device__ void add_old(Fragments of) const {
+  /// Where this lane's first outputs are staged.
+  __device__ int first_staged() const { return offset(lane_ / 4, lane_ % 4 * 2); }
+  __device__ void add_old(const Fragments& of) const {
     const int first = first_staged();
     of.for_pairs([&](Sum& one, Sum& two, int j, int half) {
       const auto old = staged_pair(staged_fragment(first, j, half)).floats();
       one += old.x, two += old.y;
     });
-  }
-  /// Calls `use(sum, half, value)` with the value that `value_of` has of each sum's filter, among
-  /// all.
-  template <class ValueOf, class Use>
-  __device__ void for_filters(Fragments of, int k, const ValueOf& value_of, const Use& use) const {
-#pragma unroll
-    for (int j = 0; j < columns / 8; ++j)
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int filter = k + 8 * j + beside() + i;
-        if (filter >= params_.groups.filters) continue;
-        const auto value = value_of(first_filter_ + filter);
-#pragma unroll
-        for (int half = 0; half < 2; ++half) use(of.sums[4 * j + 2 * half + i], half, value);
-      }
-  }
-  __device__ void add_bias(Fragments of, int k) const {
-    const Stored* const bias = params_.epilogue.bias;
-    for_filters(
-        of, k, [&](int filter) { return convert<Sum>(bias[filter]); },
-        [](Sum& sum, int, Sum value) { sum += value; });
-  }
-  __device__ void undo_scales(Fragments of, int k) const {
-    const float least = params_.scales.least_sum;
-    for_filters(
-        of, k, [&](int filter) { return params_.scales.of_filter[filter]; },
-        [&](Sum& sum, int half, int scale) {
-          sum = WideScale(scales_[half] + scale).undo(sum, least);
-        });
   }
   struct Place {
     int row, column;
@@ -303,8 +256,9 @@ __device__ void write_sums(const Params& params, const WideSums<shape>& sums,
 /// Writes a warp's sums of `tiles` times 16 pixels, which begin with `pixel` and lie `apart`, of
 /// the group's filters from `filter` on. `staged` are 2 KB of the warp's own.
 template <WideAccess access, int apart, class Params, class Sum, int tiles, int sums_of_tile>
-__device__ void write_outputs(const Params& params, char* staged, Sum (&sums)[tiles][sums_of_tile],
-                              int group, int pixel, int filter) {
+__device__ __forceinline__ void write_outputs(const Params& params, char* staged,
+                                              Sum (&sums)[tiles][sums_of_tile], int group,
+                                              int pixel, int filter) {
   using Rows = WideRows<Params, access>;
   constexpr int columns = Rows::columns, parts = sums_of_tile / 4 * 8 / columns;
   // Along filters the parts' code fits the instruction cache. Along pixels it is so long that only
@@ -332,11 +286,12 @@ __device__ void write_outputs(const Params& params, char* staged, Sum (&sums)[ti
   }
 }
 
-/// Writes a warpgroup's sums of a tile. Each access has code of its own: of one for all, what a
-/// tile takes would not fit the instruction cache.
+/// Writes a warpgroup's sums of a tile. Inlined, as all that has sums: around a call products do
+/// not overlap. Each access has code of its own: of one for all, what a tile takes would not fit
+/// the instruction cache.
 template <WideShape shape, class Params>
-__device__ void write_tile(const Params& params, const WideShared<shape>& shared,
-                           WideSums<shape>& sums, const WideWorkItem& work) {
+__device__ __forceinline__ void write_tile(const Params& params, const WideShared<shape>& shared,
+                                           WideSums<shape>& sums, const WideWorkItem& work) {
   const int warpgroup = consumer_warpgroup();
   const int pixel = work.pixel + (shape.across == 1 ? warpgroup * shape.warpgroup_rows() : 0);
   const int filter = work.filter + (shape.across == 1 ? 0 : warpgroup * shape.warpgroup_columns());

@@ -4,6 +4,7 @@
 #include "cuda_kernels/primitives/dependent_launch.cuh"
 #include "cuda_kernels/primitives/registers.cuh"
 #include "cuda_kernels/primitives/tensor_copy.cuh"
+#include "cuda_kernels/wide/wide_boxes.cuh"
 #include "cuda_kernels/wide/wide_epilogue.cuh"
 #include "cuda_kernels/wide/wide_producer.cuh"
 #include "cuda_kernels/wide/wide_registers.cuh"
@@ -43,11 +44,21 @@ __global__ void __launch_bounds__(wide_threads, 1)
   } else {
     take_registers<232>();
     WideStage<shape> stage;
-    for_each_work<shape>(params, [&](const WideWorkItem& work) {
+    WideBoxes<shape, WideParams<Arithmetic>> boxes(params, shared);
+#pragma unroll 1
+    for (int of_block = static_cast<int>(blockIdx.x); of_block < params.works;
+         of_block += static_cast<int>(gridDim.x)) {
+      const WideWorkItem work = wide_work<shape>(params, of_block);
       WideSums<shape> sums;
       multiply_tile<fault>(params, shared, stage, work, sums);
+      if constexpr (Arithmetic::stores_boxes)
+        if (params.stores_boxes) {
+          boxes.template write<fault>(sums, work);
+          continue;
+        }
       write_tile(params, shared, sums, work);
-    });
+    }
+    boxes.finish();
   }
 #endif
 }

@@ -3,8 +3,10 @@
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/primitives/im2col_of_f32.hpp"
+#include "cuda_kernels/primitives/swizzled_map.hpp"
 #include "cuda_kernels/primitives/tensor_map.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
+#include "cuda_kernels/wide/wide_boxes.hpp"
 #include "cuda_kernels/wide/wide_call.cuh"
 #include "cuda_kernels/wide/wide_input.cuh"
 #include "cuda_kernels/wide/wide_kernel.cuh"
@@ -37,6 +39,10 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
         least_sum_of_small<Arithmetic::rounds> * static_cast<float>(filters.terms());
     params.scales.of_filter = reinterpret_cast<const int*>(params.filters + filters.scales_at());
   }
+  // What is added to y is read by those who write it.
+  if (Arithmetic::stores_boxes && tiles.splits == 1 && !epilogue.accumulate)
+    if (const auto boxes = boxes_of_outputs(p, filters.groups, call.y, Arithmetic::across))
+      params.stores_boxes = encode_swizzled_stores(params.y_boxes, *boxes, p.dtype, call.y);
   return params;
 }
 

@@ -27,6 +27,8 @@ enum class WideFault {
   stale_fragment,  ///< a step's first terms are those of the stage before
   lost_low,        ///< low halves of x are zeros
   swapped_terms,   ///< a fragment's first four terms are its last ones
+  // Of outputs that the copy engine stores:
+  lost_box,  ///< a tile's first box is not stored
 };
 
 /// What is stored and what is multiplied, as types: a WideClass of the host.
@@ -41,6 +43,9 @@ struct WideArithmetic {
   static constexpr int rounds = host.rounds();
   static constexpr bool splits_in_memory = host.splits_in_memory();
   static constexpr bool splits_in_registers = host.splits_in_registers();
+  /// Whether the copy engine may store outputs: where halves are read twice that is not what takes
+  /// the time, and scales want more registers than there are.
+  static constexpr bool stores_boxes = !splits_in_memory;
   static constexpr bool in_registers = pixels_in_registers(host, across);
   static constexpr int operand_bytes = sizeof(Operand);
   static constexpr int step_channels = swizzle_row_bytes / operand_bytes;
@@ -82,7 +87,8 @@ struct WideParams {
   using Stored = typename Of::Stored;
   static constexpr int across_pixels = wide_across_pixels(Of::operand_bytes);
 
-  CUtensorMap map;
+  CUtensorMap map;      ///< of x
+  CUtensorMap y_boxes;  ///< where `stores_boxes`
   const Stored* x;
   const char* filters;  ///< packed
   Stored* y;
@@ -109,6 +115,7 @@ struct WideParams {
   WideAccess access;      ///< of y
   bool lays_out_filters;  ///< outputs of a pixel lie side by side
   bool repairs;           ///< zeros may have met Inf, or operands did not fit
+  bool stores_boxes;      ///< the copy engine stores y (wide_boxes.cuh)
 
   /// Whether outputs of a filter are nearer to each other than those of a pixel.
   PLUMB_HOST_DEVICE bool has_planes() const {
@@ -149,17 +156,21 @@ class WideShared {
   __device__ char* pixels(int stage) const { return stages_ + stage * shape.stage_bytes(); }
   /// Those of low halves, where a stage has them, follow.
   __device__ char* filters(int stage) const { return pixels(stage) + shape.a_bytes(); }
-  __device__ char* staged(int warp) const {
-    return stages_ + shape.stages() * shape.stage_bytes() + warp * (wide_staging_bytes / 8);
+  /// Warps' 2 KB of a slot follow each other.
+  __device__ char* staged(int warp, int slot = 0) const {
+    return stages_ + shape.stages() * shape.stage_bytes() + slot * wide_slot_bytes +
+           warp * (wide_slot_bytes / 8);
   }
   __device__ StageBarrier& full(int stage) const {
-    return reinterpret_cast<StageBarrier*>(staged(8))[stage];
+    return reinterpret_cast<StageBarrier*>(barriers())[stage];
   }
   __device__ Mbarrier& empty(int stage) const {
-    return reinterpret_cast<Mbarrier*>(staged(8))[shape.stages() + stage];
+    return reinterpret_cast<Mbarrier*>(barriers())[shape.stages() + stage];
   }
 
  private:
+  __device__ char* barriers() const { return staged(0, wide_slots); }
+
   char* stages_;
 };
 static_assert(sizeof(StageBarrier) == 8 && sizeof(Mbarrier) == 8);
@@ -181,28 +192,24 @@ struct WideWorkItem {
   int pixel, group, filter, split, begin, end;
 };
 
-/// Calls `f` for each of the block's tiles. Filters are fastest, so that the tiles under way at one
-/// time share pixels.
-template <WideShape shape, class Params, class F>
-__device__ void for_each_work(const Params& params, const F& f) {
-#pragma unroll 1
-  for (int work = static_cast<int>(blockIdx.x); work < params.works;
-       work += static_cast<int>(gridDim.x)) {
-    const auto [above, n_tile] = params.n_tiles.divide(work);
-    const auto [split, m_tile] = params.m_tiles.divide(above);
-    const auto [group, in_group] = params.of_group.divide(n_tile);
-    WideWorkItem item{.pixel = m_tile * shape.m,
-                      .group = group,
-                      .filter = in_group * shape.n,
-                      .split = split,
-                      .begin = 0,
-                      .end = params.all_steps()};
-    if (params.splits > 1) {
-      item.begin = first_step(split, params.splits, params.all_steps());
-      item.end = first_step(split + 1, params.splits, params.all_steps());
-    }
-    f(item);
+/// Returns a tile by its number. A block's are its own and each gridDim.x behind; filters are
+/// fastest, so that the tiles under way at one time share pixels.
+template <WideShape shape, class Params>
+__device__ inline WideWorkItem wide_work(const Params& params, int number) {
+  const auto [above, n_tile] = params.n_tiles.divide(number);
+  const auto [split, m_tile] = params.m_tiles.divide(above);
+  const auto [group, in_group] = params.of_group.divide(n_tile);
+  WideWorkItem item{.pixel = m_tile * shape.m,
+                    .group = group,
+                    .filter = in_group * shape.n,
+                    .split = split,
+                    .begin = 0,
+                    .end = params.all_steps()};
+  if (params.splits > 1) {
+    item.begin = first_step(split, params.splits, params.all_steps());
+    item.end = first_step(split + 1, params.splits, params.all_steps());
   }
+  return item;
 }
 
 }  // namespace plumb::cuda

@@ -180,29 +180,6 @@ int choose_folded_axes(const ConvProblem& problem, const WideClass& of, const De
   return best;
 }
 
-WideAccess access_of_outputs(const ConvProblem& p, const WideGroups& groups, const void* y) {
-  const Extents extents = p.y_extents();
-  const auto address = reinterpret_cast<std::uintptr_t>(y);
-  const auto size = static_cast<std::int64_t>(size_in_bytes(p.dtype));
-  // Pixels that lie side by side, from axis `run` on.
-  std::int64_t together = 1;
-  int run = extents.rank();
-  while (run > 2 && (extents[run - 1] == 1 || p.y_strides[run - 1] == together))
-    together *= extents[--run];
-  const auto lies = [&](std::int64_t bytes, bool along_filters) {
-    const std::int64_t vector = bytes / size;
-    bool aligned = address % static_cast<std::uintptr_t>(bytes) == 0;
-    for (int i = 0; i < extents.rank(); ++i)
-      if ((along_filters ? i != 1 : i < run) && extents[i] > 1)
-        aligned = aligned && p.y_strides[i] % vector == 0;
-    return aligned && (along_filters ? groups.filters : together) % vector == 0;
-  };
-  if ((p.k == 1 || p.y_strides[1] == 1) && lies(16, true)) return WideAccess::filters;
-  if (lies(16, false)) return WideAccess::pixels;
-  if (size < 8 && lies(8, false)) return WideAccess::half_pixels;
-  return WideAccess::elements;
-}
-
 namespace {
 
 bool is_depthwise(const ConvProblem& problem) {

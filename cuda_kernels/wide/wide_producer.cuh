@@ -110,7 +110,10 @@ __device__ void produce(const Params& params, const WideShared<shape>& shared) {
       Params::Arithmetic::across ? Params::across_pixels : shape.pixels_of_copy();
   constexpr int copies = shape.m / of_copy;
   WideStage<shape> stage;
-  for_each_work<shape>(params, [&](const WideWorkItem& work) {
+#pragma unroll 1
+  for (int of_block = static_cast<int>(blockIdx.x); of_block < params.works;
+       of_block += static_cast<int>(gridDim.x)) {
+    const WideWorkItem work = wide_work<shape>(params, of_block);
     WideCorner corners[copies];
 #pragma unroll
     for (int i = 0; i < copies; ++i) corners[i] = WideCorner(params, work.pixel + i * of_copy);
@@ -124,7 +127,7 @@ __device__ void produce(const Params& params, const WideShared<shape>& shared) {
       step.advance(params);
       stage.advance();
     }
-  });
+  }
 }
 
 }  // namespace plumb::cuda

@@ -160,9 +160,9 @@ __device__ void multiply_registers(const WideShared<shape>& shared, WideStage<sh
 /// Sums the steps of a tile. Of halves in memory the small products' sums, whose low halves were
 /// raised, are brought down before the large ones are added.
 template <WideFault fault, WideShape shape, class Params>
-__device__ void multiply_tile(const Params& params, const WideShared<shape>& shared,
-                              WideStage<shape>& stage, const WideWorkItem& work,
-                              WideSums<shape>& sums) {
+__device__ __forceinline__ void multiply_tile(const Params& params, const WideShared<shape>& shared,
+                                              WideStage<shape>& stage, const WideWorkItem& work,
+                                              WideSums<shape>& sums) {
   using Arithmetic = typename Params::Arithmetic;
   using Operand = typename Arithmetic::Operand;
   if constexpr (Arithmetic::in_registers) {
@@ -171,16 +171,15 @@ __device__ void multiply_tile(const Params& params, const WideShared<shape>& sha
     using Terms = std::conditional_t<Arithmetic::across, WidePixelsAcross, WideTermsAlong>;
     multiply_stages<Operand, Terms>(shared, stage, work.begin, work.end, work.begin, sums);
   } else {
+    // Two loops: of one that is gone through twice, ptxas takes the scaling for part of the
+    // products' pipeline, and waits for each product.
     const int small = max(work.begin, min(work.end, 2 * params.steps));
-    int begin = work.begin;
-#pragma unroll 1
-    for (int part = 0; part < 2; ++part) {
-      const int end = part == 0 ? small : work.end;
-      if (begin == end) continue;
-      multiply_stages<Operand>(shared, stage, begin, end, work.begin, sums);
-      if (end <= 2 * params.steps) sums.scale(1 / split_raise);
-      begin = end;
+    if (small > work.begin) {
+      multiply_stages<Operand>(shared, stage, work.begin, small, work.begin, sums);
+      sums.scale(1 / split_raise);
     }
+    if (small < work.end)
+      multiply_stages<Operand>(shared, stage, small, work.end, work.begin, sums);
   }
 }
 

@@ -2,9 +2,11 @@
 set(wide ${CMAKE_CURRENT_LIST_DIR})
 if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
   plumb_planted(plumb_wide_tests ${wide}/test_plan.cpp ${wide}/test_plan_folds.cpp ${wide}/test_plan_planes.cpp
+                ${wide}/test_plan_outputs.cpp
                 ${wide}/planted_wide.cu ${wide}/test_wide_faults.cpp)
 else()
   plumb_kernel_program(plumb_wide_tests ${wide}/test_plan.cpp ${wide}/test_plan_folds.cpp ${wide}/test_plan_planes.cpp
+                ${wide}/test_plan_outputs.cpp
                        $<TARGET_OBJECTS:plumb_catch_main>)
   plumb_discover_kernel_tests(plumb_wide_tests)
 endif()
@@ -32,6 +34,10 @@ if(PLUMB_EMULATION)
     "*one image that goes through registers")
   plumb_faulty_wide(wide_params overflow "!(fabsf(sum) < __int_as_float(infinity_bits))" "sum != sum"
     "*one image that goes through registers")
+  plumb_faulty_wide(wide_boxes not_waited "if (leads()) wait_for_store_reads<wide_slots - 1>()" "" "*outputs are boxes")
+  plumb_faulty_wide(wide_boxes other_unit "number ^ static_cast<std::uintptr_t>(by)"
+    "number + static_cast<std::uintptr_t>(by)" "*outputs are boxes")
+  plumb_faulty_wide(wide_boxes other_pixels "warp_ % warps * wide_box_pixels + row" "row" "*outputs are boxes")
   plumb_faulty_wide(wide_consumer same_terms "across ? wgmma_across_bytes : 32" "across ? 32 : 32"
     "*one image of planes under one tap")
 endif()

@@ -43,6 +43,11 @@ struct Copy {
   }
 };
 
+struct Store {
+  const char* from;
+  std::function<void(const char*)> write;
+};
+
 /// Goes from one stack to another, and tells a sanitizer so. swapcontext() asks the kernel for the
 /// signal mask each time, which takes longer than most threads run.
 class Stack {
@@ -95,7 +100,8 @@ struct Thread {
   std::unique_ptr<char[]> memory = std::make_unique_for_overwrite<char[]>(stack_bytes);
   Wait wait = Wait::none;
   bool done = false;
-  std::deque<std::vector<Copy>> groups;  ///< the last has no end yet
+  std::deque<std::vector<Copy>> groups;   ///< the last has no end yet
+  std::deque<std::vector<Store>> stores;  ///< likewise
 };
 
 /// A block at work.
@@ -145,6 +151,9 @@ class Block {
     Stack::begin(block.scheduler_);
     try {
       block.kernel_();
+      const auto& stores = block.current().stores;
+      if (stores.size() > 1 || !stores.front().empty())
+        throw std::runtime_error("a thread ends before its stores have read shared memory");
     } catch (...) {
       block.error_ = std::current_exception();
     }
@@ -159,7 +168,7 @@ class Block {
     if (!thread.done) ASAN_UNPOISON_MEMORY_REGION(thread.memory.get(), stack_bytes);
 #endif
     thread.wait = Wait::none, thread.done = false;
-    thread.groups.assign(1, {});
+    thread.groups.assign(1, {}), thread.stores.assign(1, {});
     thread.stack.begin_with(thread.memory.get(), stack_bytes, enter);
   }
 
@@ -252,6 +261,21 @@ void wait_for_groups(std::size_t running) {
 void wait_for_all() {
   commit_copies();
   wait_for_groups(0);
+}
+
+void store_late(const void* from, std::function<void(const char*)> write) {
+  Block::running->current().stores.back().push_back(
+      {static_cast<const char*>(from), std::move(write)});
+}
+
+void commit_stores() { Block::running->current().stores.emplace_back(); }
+
+void wait_for_stores(std::size_t running) {
+  auto& groups = Block::running->current().stores;
+  while (groups.size() > running + 1) {
+    for (const Store& store : groups.front()) store.write(store.from);
+    groups.pop_front();
+  }
 }
 
 namespace {

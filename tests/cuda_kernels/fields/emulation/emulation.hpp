@@ -26,6 +26,13 @@ void commit_copies();
 void wait_for_groups(std::size_t running);
 /// Makes all copies, those of no group too.
 void wait_for_all();
+/// Begins a store of the thread's from shared memory, whose bytes are read as late as they may be:
+/// when the thread waits for that. `write` writes them.
+void store_late(const void* from, std::function<void(const char*)> write);
+void commit_stores();
+/// Makes the stores of all groups but the last `running`.
+void wait_for_stores(std::size_t running);
+
 /// A barrier in shared memory that threads arrive at, and that counts the bytes of copies. These
 /// are made as late as they may be: when a thread waits for them.
 class Barrier {

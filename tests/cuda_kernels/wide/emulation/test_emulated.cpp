@@ -220,7 +220,8 @@ TEST_CASE("wide, emulated: planes under one tap are operands as they lie") {
                                 .across = 1,
                                 .data = data,
                                 .bias = true,
-                                .accumulate = data == Data::integers};
+                                // Otherwise the copy engine stores y.
+                                .accumulate = y == Placing::channels_last};
             const WideEmulated convolution(text, options);
             CHECK(convolution.plan().across);
             CHECK(WideEmulated(text, options).run() == "");
@@ -259,6 +260,18 @@ TEST_CASE("wide, emulated: one image of a few folded channels") {
   CHECK(WideEmulated("mb1ic3ih13iw11oc16kh5sh2ph2",
                      {.x = Placing::planes, .choice = {.shape = 5}, .folded_axes = 3})
             .run() == "");
+}
+
+TEST_CASE("wide, emulated: tiles whose outputs are boxes") {
+  // A block has several tiles, whose boxes take turns in shared memory.
+  for (const WideClass& of : {wide_class_fp16, wide_class_tf32})
+    for (const Placing placing : {Placing::channels_last, Placing::planes}) {
+      CAPTURE(name(of), static_cast<int>(placing));
+      const WideOptions options{
+          .of = of, .x = placing, .y = placing, .choice = {.shape = 5}, .across = 1};
+      CHECK(WideEmulated("mb3ic8ih20iw20oc72kh1ph0", options).run() == "");
+      CHECK(WideEmulated("mb1ic8iw2oc1kw1", options).run() == "");
+    }
 }
 
 TEST_CASE("wide, emulated: sums lie within the bound, those of three products well within") {

@@ -3,6 +3,7 @@
 
 #include "cuda_kernels/fields/emulation/emulation.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
+#include "cuda_kernels/primitives/named_barrier.cuh"
 
 namespace plumb::cuda {
 
@@ -18,6 +19,7 @@ class Launch {
 
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), const Arguments&... arguments) const {
+    named_barriers() = {};
     plumb_test::emulation::run_grid(blocks_, threads_, shared_bytes_,
                                     [&] { kernel(arguments...); });
   }

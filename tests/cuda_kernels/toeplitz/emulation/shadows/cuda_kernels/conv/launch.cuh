@@ -5,7 +5,7 @@
 
 #include "cuda_kernels/fields/emulation/emulation.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
-#include "cuda_kernels/toeplitz/toeplitz_warps.cuh"
+#include "cuda_kernels/primitives/named_barrier.cuh"
 #include "plumb/device.hpp"
 
 namespace plumb::cuda {

@@ -5,13 +5,9 @@
 
 namespace plumb::cuda {
 
-inline bool encode_swizzled_tiles(CUtensorMap& map, const TiledMap& of, DType dtype,
-                                  const void* address) {
-  map = {{},
-         static_cast<const char*>(address),
-         dtype == DType::f32,
-         of,
-         static_cast<int>(size_in_bytes(dtype))};
+inline bool encode_swizzled(CUtensorMap& map, const TiledMap& of, DType dtype, const void* address,
+                            bool rounds) {
+  map = {{}, static_cast<const char*>(address), rounds, of, static_cast<int>(size_in_bytes(dtype))};
   bool taken = reinterpret_cast<std::uintptr_t>(address) % tensor_map_alignment == 0 &&
                of.box[0] * map.element_bytes == swizzle_row_bytes;
   for (int i = 0; i < TiledMap::rank; ++i) {
@@ -22,6 +18,14 @@ inline bool encode_swizzled_tiles(CUtensorMap& map, const TiledMap& of, DType dt
               of.stride_bytes[i] % tensor_map_alignment == 0;
   }
   return taken;
+}
+inline bool encode_swizzled_tiles(CUtensorMap& map, const TiledMap& of, DType dtype,
+                                  const void* address) {
+  return encode_swizzled(map, of, dtype, address, dtype == DType::f32);
+}
+inline bool encode_swizzled_stores(CUtensorMap& map, const TiledMap& of, DType dtype,
+                                   void* address) {
+  return encode_swizzled(map, of, dtype, address, false);
 }
 
 }  // namespace plumb::cuda

@@ -17,6 +17,44 @@ inline std::uint32_t rounded_to_tf32(std::uint32_t bits) {
   return (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
 }
 
+struct BoxCorner {
+  std::int64_t at[TiledMap::rank];
+  explicit BoxCorner(const int (&of)[TiledMap::rank]) { std::copy_n(of, TiledMap::rank, at); }
+};
+inline int rows_of_box(const CUtensorMap& map) {
+  int rows = 1;
+  for (int axis = 1; axis < TiledMap::rank; ++axis) rows *= map.tiled.box[axis];
+  return rows;
+}
+inline void check_box(const CUtensorMap& map, const int (&at)[TiledMap::rank], const void* shared) {
+  if (reinterpret_cast<std::uintptr_t>(shared) % swizzle_atom_bytes != 0)
+    throw std::runtime_error("a box's rows are no swizzle atoms");
+  if (std::int64_t{at[0]} * map.element_bytes % tiled_corner_alignment != 0)
+    throw std::runtime_error("a box begins at channel " + std::to_string(at[0]));
+}
+/// Where a row of a box lies in the tensor.
+struct BoxRow {
+  const char* first;
+  bool is_inside = true;
+  std::int64_t corner, extent;
+
+  BoxRow(const CUtensorMap& map, const BoxCorner& of, int row)
+      : first(map.address), corner(of.at[0]), extent(map.tiled.extent[0]) {
+    for (int axis = 1, rest = row; axis < TiledMap::rank; rest /= map.tiled.box[axis++]) {
+      const std::int64_t here = of.at[axis] + rest % map.tiled.box[axis];
+      is_inside = is_inside && here >= 0 && here < map.tiled.extent[axis];
+      first += here * map.tiled.stride_bytes[axis];
+    }
+    first += corner * map.element_bytes;
+  }
+  bool has(int i) const { return is_inside && corner + i < extent; }
+  /// A store writes whole units of 16 bytes.
+  bool is_stored(int i, int element_bytes) const {
+    const int of_unit = tensor_map_alignment / element_bytes;
+    return has(i / of_unit * of_unit);
+  }
+};
+
 class StageBarrier : public BulkCopyBarrier {
  public:
   void arrive_expecting(int bytes) { arrive_at_bytes(bytes); }
@@ -51,27 +89,15 @@ class StageBarrier : public BulkCopyBarrier {
   }
   void copy_tiled(void* to, const CUtensorMap& map, const int (&at)[5]) {
     const TiledMap& of = map.tiled;
-    if (reinterpret_cast<std::uintptr_t>(to) % swizzle_atom_bytes != 0)
-      throw std::runtime_error("a box's rows are no swizzle atoms");
-    if (std::int64_t{at[0]} * map.element_bytes % tiled_corner_alignment != 0)
-      throw std::runtime_error("a box begins at channel " + std::to_string(at[0]));
-    int rows = 1;
-    for (int axis = 1; axis < TiledMap::rank; ++axis) rows *= of.box[axis];
-    std::int64_t corner[TiledMap::rank];
-    std::copy_n(at, TiledMap::rank, corner);
+    check_box(map, at, to);
+    const int rows = rows_of_box(map);
+    const BoxCorner corner(at);
     of_->copy_bytes(rows * swizzle_row_bytes, [=] {
       for (int row = 0; row < rows; ++row) {
-        bool inside = true;
-        const char* from = map.address;
-        for (int axis = 1, rest = row; axis < TiledMap::rank; rest /= of.box[axis++]) {
-          const std::int64_t here = corner[axis] + rest % of.box[axis];
-          inside = inside && here >= 0 && here < of.extent[axis];
-          from += here * of.stride_bytes[axis];
-        }
+        const BoxRow there(map, corner, row);
         for (int i = 0; i < of.box[0]; ++i)
-          copy_element(static_cast<char*>(to), row, map, i, map.element_bytes,
-                       inside && corner[0] + i < of.extent[0],
-                       from + corner[0] * map.element_bytes);
+          copy_element(static_cast<char*>(to), row, map, i, map.element_bytes, there.has(i),
+                       there.first);
       }
     });
   }
@@ -108,6 +134,22 @@ class StageBarrier : public BulkCopyBarrier {
     std::memcpy(to, &word, 4);
   }
 };
+
+inline void store_tiled(const CUtensorMap& map, const int (&at)[TiledMap::rank],
+                        const void* shared) {
+  check_box(map, at, shared);
+  const int rows = rows_of_box(map);
+  plumb_test::emulation::store_late(shared, [&map, rows, corner = BoxCorner(at)](const char* from) {
+    for (int row = 0; row < rows; ++row) {
+      const BoxRow there(map, corner, row);
+      for (int i = 0; i < map.tiled.box[0]; ++i)
+        if (there.is_stored(i, map.element_bytes))
+          std::memcpy(const_cast<char*>(there.first) + i * map.element_bytes,
+                      from + swizzle_128(row * swizzle_row_bytes + i * map.element_bytes),
+                      static_cast<std::size_t>(map.element_bytes));
+    }
+  });
+}
 
 inline void publish_barriers() {}
 inline void prefetch_map(const CUtensorMap&) {}
