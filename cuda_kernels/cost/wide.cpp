@@ -15,7 +15,11 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
       work.step_products * step_terms * work.m * work.n / costs.products_per_clock;
   const double loaded = row_bytes * (work.m + work.filter_planes * work.n);
   const double step = std::max(products, loaded / costs.l2_bytes_per_clock) + costs.of_step;
-  const double stored = costs.of_row + (work.writes_elements ? costs.of_element : 0);
+  const bool planes = work.plane_bytes > 0 && !work.stores_boxes;
+  const double stored = work.stores_boxes      ? costs.of_box
+                        : work.writes_elements ? costs.of_element
+                        : planes               ? costs.of_plane
+                                               : costs.of_row;
   // Filters that fill up a tile are not stored, but for those in a fragment of eight.
   constexpr int min_filters = 8;
   const double tile =
@@ -25,7 +29,7 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double tiles = waves * (work.steps * step + tile) / machine.clock_hertz;
   const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
                         machine.moving_seconds(work.written_bytes, costs.write_share) +
-                        machine.moving_seconds(work.plane_bytes, costs.planes_share);
+                        machine.moving_seconds(planes ? work.plane_bytes : 0, costs.planes_share);
   // Three products look for magnitudes before they repack.
   const bool of_halves = work.repackings > 1;
   const double slower = costs.slower * (work.depthwise ? costs.depthwise : 1);

@@ -14,6 +14,7 @@ struct WideWork {
   double step_products = 1;                  ///< that a step forms of each of its terms
   int filter_planes = 1;                     ///< that it loads
   int filters = 1;                           ///< of a group, which may be fewer than a tile's
+  bool stores_boxes = false;                 ///< the copy engine stores outputs
   bool writes_elements = false;              ///< outputs are stored one at a time
   bool depthwise = false;                    ///< groups of one channel, many in a tile
   double read_bytes = 0, written_bytes = 0;  ///< of x and y

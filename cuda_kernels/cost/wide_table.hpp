@@ -1,6 +1,7 @@
 // Costs of the kernel in wide/, fitted to the sweep of one H100
 // (docs/results/2026-11-26-h100-wide.json): every tile of 18 layers in three
-// arithmetics, channels innermost and in planes. `of_halves` is the mean of 57 layers in planes.
+// arithmetics, channels innermost and in planes. `of_halves` is the mean of 57 layers in planes;
+// `of_box`, `of_plane`, `of_element` and `write_share` are fitted to 36 times of FP16 on one H200.
 #pragma once
 
 namespace plumb::cuda {
@@ -12,9 +13,11 @@ struct WideTable {
   double of_tile = 566;              ///< fixed: clocks of the first loads and the last sums
   double of_across_tile = 2500;  ///< fixed: clocks besides where planes of two bytes are operands
   double of_row = 0.029;         ///< fixed: clocks to store an output
-  double of_element = 1.2;       ///< fixed: clocks besides where outputs are stored singly
+  double of_box = 0.004;         ///< fixed: the same where the copy engine stores it
+  double of_plane = 0.2;         ///< fixed: the same of pixels side by side
+  double of_element = 0.6;       ///< fixed: the same where outputs are stored singly
   double read_share = 2.36;      ///< fixed: of the nominal rate, for x besides the products
-  double write_share = 1.07;     ///< fixed: of it, for y
+  double write_share = 1.2;      ///< fixed: of it, for y
   double planes_share = 2.5;     ///< fixed: of it, what y in planes takes besides
   double slower = 1.17;          ///< fixed: what is measured over what the parts add up to
   /// Free: by what layers of FP16 on one H200 took longer than this beside those of wide_patch/.

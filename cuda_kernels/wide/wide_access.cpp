@@ -40,7 +40,9 @@ std::optional<TiledMap> boxes_of_outputs(const ConvProblem& p, const WideGroups&
   // The copy engine stores whole units of a row, also where the tensor ends within one.
   const auto is_whole = [&](std::int64_t elements) { return elements * bytes % unit == 0; };
   // A stride along an extent of 1 may be any number: here it is 16 bytes.
-  const auto stride = [&](int axis) { return extents[axis] > 1 ? p.y_strides[axis] * bytes : unit; };
+  const auto stride = [&](int axis) {
+    return extents[axis] > 1 ? p.y_strides[axis] * bytes : unit;
+  };
   const auto is_taken = [](std::int64_t of) {
     return of > 0 && of % unit == 0 && of <= max_tensor_map_stride;
   };

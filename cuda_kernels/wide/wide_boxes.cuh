@@ -140,7 +140,7 @@ class WideBoxes {
       stage_halves(sums);
     else
       stage_sums(of);
-    return params_.repairs ? find_doubtful(of) : 0;
+    return params_.repairs ? find_doubtful(of, part) : 0;
   }
   __device__ __forceinline__ void stage_halves(const Sum* sums) const {
     // Of four matrices the first two are of one n8 tile's filters, the others of the next one's.
@@ -182,14 +182,19 @@ class WideBoxes {
     return at + static_cast<std::ptrdiff_t>((number ^ static_cast<std::uintptr_t>(by)) - number);
   }
 
-  __device__ __forceinline__ unsigned find_doubtful(const Fragments& of) const {
+  /// Of filters that are there: behind a group's last one a tile has sums of anything.
+  __device__ __forceinline__ unsigned find_doubtful(const Fragments& of, const Part& part) const {
+    const int left = params_.groups.filters - part.k - lane() % 4 * 2;
     Sum probe = 0;  // NaN where a sum is not finite
-    of.for_each([&](const Sum& sum) { probe = fma(sum, Sum{0}, probe); });
+    of.for_pairs([&](const Sum& one, const Sum& two, int j, int) {
+      if (8 * j < left) probe = fma(one, Sum{0}, fma(two, Sum{0}, probe));
+    });
     unsigned doubtful = 0;
     if (probe != probe)
       of.for_pairs([&](const Sum& one, const Sum& two, int j, int half) {
-        doubtful |= (is_doubtful<Arithmetic>(one) ? 1u : 0u) << (4 * j + 2 * half) |
-                    (is_doubtful<Arithmetic>(two) ? 2u : 0u) << (4 * j + 2 * half);
+        if (8 * j < left)
+          doubtful |= (is_doubtful<Arithmetic>(one) ? 1u : 0u) << (4 * j + 2 * half) |
+                      (is_doubtful<Arithmetic>(two) ? 2u : 0u) << (4 * j + 2 * half);
       });
     return doubtful;
   }
@@ -205,13 +210,12 @@ class WideBoxes {
         const int number = __ffs(static_cast<int>(left)) - 1;
         const int row = owner / 4 + number / 2 % 2 * 8;
         const int column = number / 4 * 8 + owner % 4 * 2 + number % 2;
-        if (is_there(part, row, column)) sum_anew(part, row, column);
+        if (is_there(own_pixel(part) + row)) sum_anew(part, row, column);
       }
     }
   }
-  __device__ bool is_there(const Part& part, int row, int column) const {
-    const int pixel = own_pixel(part) + row;
-    if (part.k + column >= params_.groups.filters || pixel >= params_.pixels) return false;
+  __device__ bool is_there(int pixel) const {
+    if (pixel >= params_.pixels) return false;
     return !planes || params_.pixel(pixel).at[0] < params_.image_pixels;
   }
   __device__ void sum_anew(const Part& part, int row, int column) const {

@@ -7,6 +7,7 @@
 #include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/wide/wide.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
+#include "cuda_kernels/wide/wide_boxes.hpp"
 #include "plumb/support.hpp"
 
 namespace plumb::cuda {
@@ -91,6 +92,12 @@ std::int64_t pixels_of(const ConvProblem& p) { return p.n * p.z() * p.p() * p.q(
 /// Whether outputs leave one at a time, as they lie in memory that is aligned.
 bool writes_elements(const ConvProblem& p, const WideGroups& groups) {
   return access_of_outputs(p, groups, nullptr) == WideAccess::elements;
+}
+
+/// Whether the copy engine stores outputs, where y is aligned and nothing is added to it.
+bool stores_boxes(const ConvProblem& p, const WideFilters& filters, bool across) {
+  return !filters.of.splits_in_memory() &&
+         boxes_of_outputs(p, filters.groups, nullptr, across).has_value();
 }
 
 /// The bytes of x and y, and those that repacking moves.
@@ -195,7 +202,8 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
                     const DeviceInfo& device, WideChoice choice) {
   const int steps = filters.of.rounds() * filters.steps();
   const WideTraffic traffic(problem, filters.fold, input);
-  const bool by_elements = writes_elements(problem, filters.groups);
+  const bool by_elements = writes_elements(problem, filters.groups),
+             boxes = stores_boxes(problem, filters, false);
   constexpr int max_splits = 16, min_steps = 4;
   // sum_splits() counts its vectors in 32 bits, and they are few where tiles are.
   constexpr std::int64_t max_vectors = 1 << 30;
@@ -226,6 +234,7 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
                                 .step_products = step_products(filters.of),
                                 .filter_planes = filters.of.filter_planes(),
                                 .filters = filters.groups.filters,
+                                .stores_boxes = boxes && splits == 1,
                                 .writes_elements = by_elements && splits == 1,
                                 .depthwise = is_depthwise(problem),
                                 .read_bytes = traffic.read,
@@ -247,7 +256,8 @@ WideTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
                       const DeviceInfo& device, WideChoice choice) {
   const ConvProblem p = flat_problem(problem);
   const WideTraffic traffic(p, filters.fold, WideInput());
-  const bool by_elements = writes_elements(p, filters.groups);
+  const bool by_elements = writes_elements(p, filters.groups),
+             boxes = stores_boxes(p, filters, true);
   WideTiles best{.seconds = std::numeric_limits<double>::infinity()};
   for (int shape = 0; shape < wide_shape_count; ++shape) {
     if (choice.shape >= 0 && choice.shape != shape) continue;
@@ -262,6 +272,7 @@ WideTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
                                           .step_products = step_products(filters.of),
                                           .filter_planes = filters.of.filter_planes(),
                                           .filters = filters.groups.filters,
+                                          .stores_boxes = boxes,
                                           .writes_elements = by_elements,
                                           .read_bytes = traffic.read,
                                           .written_bytes = traffic.written,
@@ -286,7 +297,7 @@ WidePlan::WidePlan(const ConvProblem& problem, const WideClass& of, const Device
     if (choice.across < 0 && across->seconds >= tiles.seconds) across.reset();
     if (across) {
       input.be_seldom();
-      if (of.operand_bytes() == 2)
+      if (of.operand_bytes() == 2 && !stores_boxes(flat_problem(problem), filters, true))
         across->seconds += wide_across_seconds(device, static_cast<double>(across->works()));
     }
   }

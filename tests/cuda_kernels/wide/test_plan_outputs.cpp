@@ -2,9 +2,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>
 
+#include "cuda_kernels/wide/emulation/placing.hpp"
 #include "cuda_kernels/wide/wide.hpp"
 #include "cuda_kernels/wide/wide_boxes.hpp"
-#include "cuda_kernels/wide/emulation/placing.hpp"
 #include "plumb/problem_text.hpp"
 
 using namespace plumb;
