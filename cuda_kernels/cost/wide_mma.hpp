@@ -17,6 +17,7 @@ struct WideMmaWork {
   int blocks = 1;                            ///< of a multiprocessor, where shared memory suffices
   bool writes_elements = false;              ///< outputs are stored one at a time
   double read_bytes = 0, written_bytes = 0;  ///< of x and y
+  double plane_bytes = 0;                    ///< of a y whose filters do not lie side by side
   double repacked_bytes = 0;                 ///< read and written before; 0: x is read as it lies
 };
 

@@ -16,8 +16,7 @@ struct WideMmaTable {
   double l2_bytes_per_clock = 45;   ///< fixed: of a multiprocessor, as wide_patch has
   double of_step = 60;              ///< fixed: clocks of a block's barrier and addresses; guessed
   double of_tile = 1500;            ///< fixed: clocks of the first loads and the last sums; guessed
-  double of_output = 0.03;          ///< fixed: clocks to store an output, in vectors, as wide has
-  double of_element = 1.2;          ///< fixed: clocks besides, one by one, as wide has
+  double of_output = 0.03;          ///< fixed: clocks to store an output, in vectors of filters
   double shared_bytes = 227 << 10;  ///< fixed: of a multiprocessor of sm_90
   double read_share = 2.36;         ///< fixed: of the nominal rate of memory, for x, as wide has
   double write_share = 1.07;        ///< fixed: of it, for y, as wide has

@@ -54,6 +54,7 @@ WideMmaWork work_of(const ConvProblem& p, const WideFilters& filters, const Wide
           .writes_elements = access_of_outputs(p, filters.groups, nullptr) == WideAccess::elements,
           .read_bytes = read,
           .written_bytes = bytes_of(p, p.y_extents()),
+          .plane_bytes = p.k > 1 && p.y_strides[1] != 1 ? bytes_of(p, p.y_extents()) : 0,
           .repacked_bytes = repacked};
 }
 
