@@ -76,7 +76,6 @@ std::vector<PlantedCopy> wide_copies() {
           copy_with<WideFp16, WideFault::lost_split, 2>("lost_split"),
           copy_with<WideFp16, WideFault::wrong_group, 1>("wrong_group"),
           copy_with<WideFp16, WideFault::wrong_term, 1>("wrong_term"),
-          copy_with<WideFp16, WideFault::lost_box, 1>("lost_box"),
           copy_with<WideFp16x3, WideFault::none, 1>(""),
           copy_with<WideFp16x3, WideFault::none, 2>(""),
           copy_with<WideFp16x3, WideFault::low_twice, 1>("low_twice"),
@@ -84,7 +83,8 @@ std::vector<PlantedCopy> wide_copies() {
           copy_with<WideTf32x3, WideFault::none, 2>(""),
           copy_with<WideTf32x3, WideFault::stale_fragment, 1>("stale_fragment"),
           copy_with<WideTf32x3, WideFault::lost_low, 1>("lost_low"),
-          copy_with<WideTf32x3, WideFault::swapped_terms, 1>("swapped_terms")};
+          copy_with<WideTf32x3, WideFault::swapped_terms, 1>("swapped_terms"),
+          copy_with<WideTf32x3, WideFault::lost_box, 1>("lost_box")};
 }
 
 }  // namespace plumb_test
