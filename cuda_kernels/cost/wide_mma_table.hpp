@@ -19,7 +19,7 @@ struct WideMmaTable {
   double of_output = 0.03;          ///< fixed: clocks to store an output, in vectors of filters
   double shared_bytes = 227 << 10;  ///< fixed: of a multiprocessor of sm_90
   double read_share = 2.36;         ///< fixed: of the nominal rate of memory, for x, as wide has
-  double write_share = 1.07;        ///< fixed: of it, for y, as wide has
+  double write_share = 1.07;        ///< fixed: of it, for y, as the first H100 had it
   double sums_share = 1.46;         ///< fixed: of it, for sums of splits, as wide has
   double slower = 1.17;             ///< fixed: over what the parts add up to, as wide has
   double repacking_share = 0.7;     ///< fixed: of it, for repacking x, as wide has

@@ -10,7 +10,6 @@
 #include "cuda_kernels/primitives/named_barrier.cuh"
 #include "cuda_kernels/primitives/stmatrix.cuh"
 #include "cuda_kernels/wide/wide_boxes.hpp"
-#include "cuda_kernels/wide/wide_code.cuh"
 #include "cuda_kernels/wide/wide_consumer.cuh"
 #include "cuda_kernels/wide/wide_fragments.cuh"
 #include "cuda_kernels/wide/wide_outputs.cuh"
@@ -35,10 +34,7 @@ class WideBoxes {
   __device__ __forceinline__ void write(WideSums<shape>& sums, const WideWorkItem& work) {
     using Sums = WideSums<shape>;
     constexpr int tiles = Sums::m64_tiles, parts = Sums::n8_tiles * 8 / columns;
-    const int warpgroup = warp_ / 4;
-    const int pixel = work.pixel + (shape.across == 1 ? warpgroup * shape.warpgroup_rows() : 0);
-    const int filter =
-        work.filter + (shape.across == 1 ? 0 : warpgroup * shape.warpgroup_columns());
+    const auto [pixel, filter] = warpgroup_corner<shape>(work, warp_ / 4);
     // What is there once for some parts takes their sums from registers that each part has named.
     constexpr int all = tiles * parts, together = all > 4 ? all / 2 : all;
 #pragma unroll

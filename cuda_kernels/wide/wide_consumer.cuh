@@ -33,6 +33,16 @@ __device__ inline int consumer_warpgroup() {
   return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0);
 }
 
+/// The first pixel and filter of a tile that a warpgroup sums.
+struct WideTileCorner {
+  int pixel, filter;
+};
+template <WideShape shape>
+__device__ WideTileCorner warpgroup_corner(const WideWorkItem& work, int warpgroup) {
+  if (shape.across == 1) return {work.pixel + warpgroup * shape.warpgroup_rows(), work.filter};
+  return {work.pixel, work.filter + warpgroup * shape.warpgroup_columns()};
+}
+
 /// How terms lie in a stage: along rows, which are pixels and filters, or across them, where a row
 /// is a term and has pixels or filters side by side.
 template <WgmmaTerms of_pixels, WgmmaTerms of_filters>

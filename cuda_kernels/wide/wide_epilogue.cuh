@@ -51,9 +51,7 @@ class WideRows {
     __syncwarp();
   }
   /// Stages the outputs, of which sums has fragments of eight from `first_sum` on, and which it
-  /// changes. Returns whether one of this lane's is to be summed anew, where it looks for it. What
-  /// a launch does not have (old outputs, a bias, a ReLU) is left out by one branch for all
-  /// outputs: of layers with few terms the instructions for each output take most of the time.
+  /// changes. Returns whether one of this lane's is to be summed anew, where it looks for it.
   template <int count>
   __device__ bool stage(Sum (&sums)[count], int first_sum, int k) const {
     const Fragments of(params_, sums + first_sum, lane_, first_filter_, k);
@@ -292,9 +290,7 @@ __device__ __forceinline__ void write_outputs(const Params& params, char* staged
 template <WideShape shape, class Params>
 __device__ __forceinline__ void write_tile(const Params& params, const WideShared<shape>& shared,
                                            WideSums<shape>& sums, const WideWorkItem& work) {
-  const int warpgroup = consumer_warpgroup();
-  const int pixel = work.pixel + (shape.across == 1 ? warpgroup * shape.warpgroup_rows() : 0);
-  const int filter = work.filter + (shape.across == 1 ? 0 : warpgroup * shape.warpgroup_columns());
+  const auto [pixel, filter] = warpgroup_corner<shape>(work, consumer_warpgroup());
   if (params.splits > 1) return write_sums<shape>(params, sums, work, pixel, filter);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const auto write = [&]<WideAccess access>() {

@@ -32,6 +32,9 @@ struct WideClass {
     return products == 3 && !scales();
   }
   /// Of x in memory.
+  /// Whether the copy engine may store outputs. Halves in memory are read three times, which is
+  /// what takes their time, and their scales want more registers than there are.
+  PLUMB_HOST_DEVICE constexpr bool stores_boxes() const { return !splits_in_memory(); }
   PLUMB_HOST_DEVICE constexpr int planes() const { return splits_in_memory() ? 2 : 1; }
   /// Of packed filters in a stage.
   PLUMB_HOST_DEVICE constexpr int filter_planes() const { return splits_in_registers() ? 2 : 1; }

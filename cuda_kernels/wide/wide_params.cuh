@@ -43,9 +43,7 @@ struct WideArithmetic {
   static constexpr int rounds = host.rounds();
   static constexpr bool splits_in_memory = host.splits_in_memory();
   static constexpr bool splits_in_registers = host.splits_in_registers();
-  /// Whether the copy engine may store outputs: where halves are read twice that is not what takes
-  /// the time, and scales want more registers than there are.
-  static constexpr bool stores_boxes = !splits_in_memory;
+  static constexpr bool stores_boxes = host.stores_boxes();
   static constexpr bool in_registers = pixels_in_registers(host, across);
   static constexpr int operand_bytes = sizeof(Operand);
   static constexpr int step_channels = swizzle_row_bytes / operand_bytes;

@@ -96,7 +96,7 @@ bool writes_elements(const ConvProblem& p, const WideGroups& groups) {
 
 /// Whether the copy engine stores outputs, where y is aligned and nothing is added to it.
 bool stores_boxes(const ConvProblem& p, const WideFilters& filters, bool across) {
-  return !filters.of.splits_in_memory() &&
+  return filters.of.stores_boxes() &&
          boxes_of_outputs(p, filters.groups, nullptr, across).has_value();
 }
 

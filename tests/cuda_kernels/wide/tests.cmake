@@ -1,13 +1,10 @@
 # The wide kernel's planner by itself, copies of the kernel with faults in them, and the kernel on the host.
 set(wide ${CMAKE_CURRENT_LIST_DIR})
+set(plans ${wide}/test_plan.cpp ${wide}/test_plan_folds.cpp ${wide}/test_plan_outputs.cpp ${wide}/test_plan_planes.cpp)
 if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
-  plumb_planted(plumb_wide_tests ${wide}/test_plan.cpp ${wide}/test_plan_folds.cpp ${wide}/test_plan_planes.cpp
-                ${wide}/test_plan_outputs.cpp
-                ${wide}/planted_wide.cu ${wide}/test_wide_faults.cpp)
+  plumb_planted(plumb_wide_tests ${plans} ${wide}/planted_wide.cu ${wide}/test_wide_faults.cpp)
 else()
-  plumb_kernel_program(plumb_wide_tests ${wide}/test_plan.cpp ${wide}/test_plan_folds.cpp ${wide}/test_plan_planes.cpp
-                ${wide}/test_plan_outputs.cpp
-                       $<TARGET_OBJECTS:plumb_catch_main>)
+  plumb_kernel_program(plumb_wide_tests ${plans} $<TARGET_OBJECTS:plumb_catch_main>)
   plumb_discover_kernel_tests(plumb_wide_tests)
 endif()
 
