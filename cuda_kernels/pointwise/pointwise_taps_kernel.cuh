@@ -47,33 +47,34 @@ class TapsMended {
 
   __device__ void mend(TapsSums<Arithmetic>& sums) const {
     if (!Arithmetic::splits && !params_.images.padded) return;
-    bool doubtful = false;
+    unsigned doubtful = 0;
 #pragma unroll
-    for (int i = 0; i < Arithmetic::vector; ++i)
+    for (int i = 0; i < sums_of_lane; ++i)
+      doubtful |= is_doubtful(taps_sum(sums, i / 4, i % 4)) ? 1u << i : 0;
+#pragma unroll 1
+    for (; doubtful != 0; doubtful &= doubtful - 1) {
+      const int which = __ffs(static_cast<int>(doubtful)) - 1, lane = lane_anew();
+      const int pixel = first_ + taps_lane_pixel(which / 4, lane),
+                filter = filter_ + lane % 4 * 4 + which % 4;
+      if (pixel >= params_.images.pixels || filter >= params_.k) continue;
+      const float anew = sum_anew(pixel, filter);
+      // Registers have no numbers that a program could compute.
 #pragma unroll
-      for (int filter = 0; filter < 4; ++filter)
-        doubtful = doubtful || is_doubtful(taps_sum(sums, i, filter));
-    if (!doubtful) return;
-    const int lane = lane_anew();
-#pragma unroll
-    for (int i = 0; i < Arithmetic::vector; ++i)
-#pragma unroll
-      for (int of = 0; of < 4; ++of) {
-        const int pixel = first_ + taps_lane_pixel(i, lane), filter = filter_ + lane % 4 * 4 + of;
-        float& sum = taps_sum(sums, i, of);
-        if (is_doubtful(sum) && pixel < params_.images.pixels && filter < params_.k)
-          sum = sum_anew(pixel, filter);
-      }
+      for (int i = 0; i < sums_of_lane; ++i)
+        if (i == which) taps_sum(sums, i / 4, i % 4) = anew;
+    }
   }
 
  private:
+  static constexpr int sums_of_lane = 4 * Arithmetic::vector;
+
   __device__ static bool is_doubtful(float sum) {
     if constexpr (Arithmetic::splits)
       return !(fabsf(sum) < __int_as_float(infinity_bits));
     else
       return sum != sum;
   }
-  __device__ __noinline__ float sum_anew(int pixel, int filter) const {
+  __device__ float sum_anew(int pixel, int filter) const {
     const TapsImages& images = params_.images;
     const TapsTerm first = images.first_tap(images.place(pixel));
     const Stored* const w = params_.dense + std::int64_t{filter} * images.terms;

@@ -18,22 +18,27 @@ struct TapsFragments {
   template <class Params>
   __device__ void gather(const Params& params, const TapsTerm* terms, int first) {
     const int lane = lane_anew();
-    TapsTerm pixels[vector];
 #pragma unroll
-    for (int i = 0; i < vector; ++i) {
-      const int pixel = min(first + taps_lane_pixel(i, lane), params.images.pixels - 1);
-      pixels[i] = params.images.first_tap(params.images.place(pixel));
+    for (int j = 0; j < m16_tiles; ++j) {
+      TapsTerm pixels[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int pixel = first + taps_lane_pixel(2 * j + i, lane);
+        pixels[i] =
+            params.images.first_tap(params.images.place(min(pixel, params.images.pixels - 1)));
+      }
+      if (params.images.padded)
+        gather_two<true>(params, pixels, terms, j, lane);
+      else
+        gather_two<false>(params, pixels, terms, j, lane);
     }
-    if (params.images.padded)
-      gather_all<true>(params, pixels, terms, lane);
-    else
-      gather_all<false>(params, pixels, terms, lane);
   }
 
  private:
+  /// Gathers the terms of a lane's two pixels of an m16 tile.
   template <bool padded, class Params>
-  __device__ void gather_all(const Params& params, const TapsTerm (&pixels)[vector],
-                             const TapsTerm* terms, int lane) {
+  __device__ void gather_two(const Params& params, const TapsTerm (&pixels)[2],
+                             const TapsTerm* terms, int j, int lane) {
 #pragma unroll
     for (int unit = 0; unit < units; ++unit)
 #pragma unroll
@@ -41,27 +46,25 @@ struct TapsFragments {
         if (2 * unit + step >= params.steps) return;
 #pragma unroll
         for (int behind = 0; behind < 2; ++behind) {
-          Fragment words[vector] = {};
-          const int number = (4 * (2 * unit + step) + lane % 4) * 2 * per_word + behind * per_word;
+          const int number = ((4 * (2 * unit + step) + lane % 4) * 2 + behind) * per_word;
+          Fragment words[2] = {};
 #pragma unroll
           for (int i = 0; i < per_word; ++i)
-            add_term<padded>(params, pixels, terms, number + i, 16 * i, words);
+            add_term<padded>(params, pixels, terms[number + i], number + i, 16 * i, words);
 #pragma unroll
-          for (int pixel = 0; pixel < vector; ++pixel)
-            of[unit][pixel / 2][step][2 * behind + pixel % 2] = operand(words[pixel]);
+          for (int i = 0; i < 2; ++i) of[unit][j][step][2 * behind + i] = operand(words[i]);
         }
       }
   }
-  /// Loads a term of all pixels.
+  /// Loads a term of two pixels.
   template <bool padded, class Params>
-  __device__ static void add_term(const Params& params, const TapsTerm (&pixels)[vector],
-                                  const TapsTerm* terms, int number, int shift,
-                                  Fragment (&words)[vector]) {
+  __device__ static void add_term(const Params& params, const TapsTerm (&pixels)[2],
+                                  const TapsTerm& term, int number, int shift,
+                                  Fragment (&words)[2]) {
     using Bits = std::conditional_t<Arithmetic::is_tf32, std::uint32_t, std::uint16_t>;
-    const TapsTerm term = terms[number];
     const bool is_term = number < params.images.terms;
 #pragma unroll
-    for (int i = 0; i < vector; ++i)
+    for (int i = 0; i < 2; ++i)
       if (is_term && (!padded || params.images.has(pixels[i], term)))
         words[i] |= Fragment{__ldg(reinterpret_cast<const Bits*>(params.x) +
                                    (pixels[i].offset + term.offset))}
