@@ -56,7 +56,8 @@ struct TapsFilters {
 
   TapsFilters(const ConvProblem& problem, const PointwiseClass& arithmetic);
   PLUMB_HOST_DEVICE int step_terms() const { return of.unit() / 2; }
-  PLUMB_HOST_DEVICE int steps() const { return (terms + step_terms() - 1) / step_terms(); }
+  /// Those that hold the terms, in sixteens.
+  PLUMB_HOST_DEVICE int steps() const { return (terms + 15) / 16 * (16 / step_terms()); }
   PLUMB_HOST_DEVICE int chunk_bytes() const {
     return units * taps_n8_tiles * of.planes() * pointwise_fragment_bytes;
   }
