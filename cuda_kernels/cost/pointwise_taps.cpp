@@ -39,7 +39,7 @@ double taps_seconds(const DeviceInfo& device, const TapsWork& work) {
   const PointwiseTapsTable& costs = cost_tables().pointwise_taps;
   const Machine machine(device);
   const double all = static_cast<double>(work.groups) * work.blocks;
-  const double resident = std::min<double>(taps_resident_blocks, std::ceil(all / machine.units));
+  const double resident = std::min<double>(work.resident, std::ceil(all / machine.units));
   const double waves = std::ceil(all / (machine.units * resident));
   const double tiles = std::ceil(std::ceil(work.pixels / work.tile_pixels) / work.blocks);
   const double throughput =

@@ -6,14 +6,12 @@
 
 namespace plumb::cuda {
 
-/// Blocks that share a multiprocessor.
-inline constexpr int taps_resident_blocks = 2;
-
 /// How a problem is cut. A step of a block is a tile of pixels, by its chunks of filters in turn.
 struct TapsWork {
   double pixels = 0;
   int tile_pixels = 512;  ///< of a block
   int warps = 8;
+  int resident = 2;  ///< blocks that share a multiprocessor
   int steps = 1, step_terms = 16;
   int element_bytes = 2;
   int products = 1;        ///< of a term

@@ -18,6 +18,8 @@ namespace plumb::cuda {
 
 /// There are kernels for so many terms, which a warp holds of its pixels.
 inline constexpr int taps_rooms[] = {32, 64}, most_taps_terms = 64;
+/// Blocks that share a multiprocessor's registers, of kernels with this room.
+PLUMB_HOST_DEVICE constexpr int taps_resident(int room) { return room == taps_rooms[0] ? 2 : 1; }
 /// Warps of a block, which has as many tiles of pixels side by side: one block's tile.
 inline constexpr int taps_warps = 8;
 /// Filters of a chunk, which a block multiplies at a time, in n8 tiles.

@@ -3,7 +3,6 @@
 // runs of all their pixels.
 #pragma once
 
-#include "cuda_kernels/cost/pointwise_taps.hpp"
 #include "cuda_kernels/pointwise/pointwise_products.cuh"
 #include "cuda_kernels/pointwise/pointwise_taps_load.cuh"
 #include "cuda_kernels/pointwise/pointwise_taps_store.cuh"
@@ -113,7 +112,7 @@ __device__ void add_biases(float (&sums)[m16_tiles][taps_n8_tiles][4], const flo
 }
 
 template <class Arithmetic, int units>
-__global__ void __launch_bounds__(32 * taps_warps, taps_resident_blocks)
+__global__ void __launch_bounds__(32 * taps_warps, taps_resident(units * Arithmetic::unit))
     pointwise_taps(const __grid_constant__ TapsParams<Arithmetic> params) {
   using Params = TapsParams<Arithmetic>;
   const TapsShare share(params);

@@ -18,6 +18,15 @@ struct TapsFragments {
   template <class Params>
   __device__ void gather(const Params& params, const TapsTerm* terms, int first) {
     const int lane = lane_anew();
+    if (params.images.padded)
+      gather_all<true>(params, terms, first, lane);
+    else
+      gather_all<false>(params, terms, first, lane);
+  }
+
+ private:
+  template <bool padded, class Params>
+  __device__ void gather_all(const Params& params, const TapsTerm* terms, int first, int lane) {
 #pragma unroll
     for (int j = 0; j < m16_tiles; ++j) {
       TapsTerm pixels[2];
@@ -27,34 +36,25 @@ struct TapsFragments {
         pixels[i] =
             params.images.first_tap(params.images.place(min(pixel, params.images.pixels - 1)));
       }
-      if (params.images.padded)
-        gather_two<true>(params, pixels, terms, j, lane);
-      else
-        gather_two<false>(params, pixels, terms, j, lane);
+      // No k step is left out, so that no branch makes what is behind it wait for the loads before.
+#pragma unroll
+      for (int i = 0; i < 4 * units; ++i) gather_two<padded>(params, pixels, terms, j, i, lane);
     }
   }
-
- private:
-  /// Gathers the terms of a lane's two pixels of an m16 tile.
+  /// Gathers a register's terms of a lane's two pixels of an m16 tile: of each k step are two.
   template <bool padded, class Params>
   __device__ void gather_two(const Params& params, const TapsTerm (&pixels)[2],
-                             const TapsTerm* terms, int j, int lane) {
+                             const TapsTerm* terms, int j, int number, int lane) {
+    const int step = number / 2, first = (4 * step + lane % 4) * 2 + number % 2;
+    Fragment words[2] = {};
 #pragma unroll
-    for (int unit = 0; unit < units; ++unit)
+    for (int i = 0; i < per_word; ++i) {
+      const int term = first * per_word + i;
+      add_term<padded>(params, pixels, terms[term], term, 16 * i, words);
+    }
 #pragma unroll
-      for (int step = 0; step < 2; ++step) {
-        if (2 * unit + step >= params.steps) return;
-#pragma unroll
-        for (int behind = 0; behind < 2; ++behind) {
-          const int number = ((4 * (2 * unit + step) + lane % 4) * 2 + behind) * per_word;
-          Fragment words[2] = {};
-#pragma unroll
-          for (int i = 0; i < per_word; ++i)
-            add_term<padded>(params, pixels, terms[number + i], number + i, 16 * i, words);
-#pragma unroll
-          for (int i = 0; i < 2; ++i) of[unit][j][step][2 * behind + i] = operand(words[i]);
-        }
-      }
+    for (int i = 0; i < 2; ++i)
+      of[step / 2][j][step % 2][number % 2 * 2 + i] = operand(words[i]);
   }
   /// Loads a term of two pixels.
   template <bool padded, class Params>
@@ -64,11 +64,12 @@ struct TapsFragments {
     using Bits = std::conditional_t<Arithmetic::is_tf32, std::uint32_t, std::uint16_t>;
     const bool is_term = number < params.images.terms;
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
-      if (is_term && (!padded || params.images.has(pixels[i], term)))
-        words[i] |= Fragment{__ldg(reinterpret_cast<const Bits*>(params.x) +
-                                   (pixels[i].offset + term.offset))}
-                    << shift;
+    for (int i = 0; i < 2; ++i) {
+      const bool there = padded ? is_term & params.images.has(pixels[i], term) : is_term;
+      const auto* const from =
+          reinterpret_cast<const Bits*>(params.x) + (pixels[i].offset + term.offset);
+      words[i] |= (there ? Fragment{__ldg(from)} : 0) << shift;
+    }
   }
   __device__ static Fragment operand(Fragment word) {
     if constexpr (Arithmetic::is_tf32 && !Arithmetic::splits)

@@ -92,10 +92,12 @@ struct TapsImages {
     const int of_d = plane * dilation_d, of_h = row * dilation_h, of_w = column * dilation_w;
     return {channel * x.c + of_d * x.d + of_h * x.h + of_w * x.w, of_d, of_h, of_w};
   }
+  /// Without a branch, of which each would wait for the load behind the one before.
   __device__ bool has(const TapsTerm& first, const TapsTerm& term) const {
-    return static_cast<unsigned>(first.d + term.d) < static_cast<unsigned>(d) &&
-           static_cast<unsigned>(first.h + term.h) < static_cast<unsigned>(h) &&
-           static_cast<unsigned>(first.w + term.w) < static_cast<unsigned>(w);
+    const bool planes = static_cast<unsigned>(first.d + term.d) < static_cast<unsigned>(d),
+               rows = static_cast<unsigned>(first.h + term.h) < static_cast<unsigned>(h),
+               columns = static_cast<unsigned>(first.w + term.w) < static_cast<unsigned>(w);
+    return planes & rows & columns;
   }
 };
 

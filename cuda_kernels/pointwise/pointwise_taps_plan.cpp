@@ -27,6 +27,9 @@ int64_t shared_bytes_of(const TapsFilters& filters, int chunks) {
   return chunks * chunk_shared_bytes(filters) + 2 * taps_stage_bytes + table_bytes;
 }
 int tile_pixels(const PointwiseClass& of) { return taps_warps * of.pixels(); }
+int resident_of(const TapsFilters& filters) {
+  return taps_resident(filters.units * filters.of.unit());
+}
 double pixels_of(const ConvProblem& p) {
   return static_cast<double>(p.n) * static_cast<double>(p.z()) * static_cast<double>(p.p()) *
          static_cast<double>(p.q());
@@ -70,6 +73,7 @@ TapsWork work_of(const ConvProblem& p, const TapsFilters& filters, const TapsCut
   return {.pixels = pixels_of(p),
           .tile_pixels = tile_pixels(of),
           .warps = taps_warps,
+          .resident = resident_of(filters),
           .steps = filters.steps(),
           .step_terms = filters.step_terms(),
           .element_bytes = of.bytes(),
@@ -94,7 +98,7 @@ TapsCut cut_taps(const ConvProblem& p, const TapsFilters& filters, const DeviceI
       most_filter_bytes, static_cast<int64_t>(device.shared_memory_bytes) - beside);
   const int most = static_cast<int>(
       std::clamp<int64_t>(room / chunk_shared_bytes(filters), 1, filters.chunks));
-  const int at_once = taps_resident_blocks * std::max(device.units, 1);
+  const int at_once = resident_of(filters) * std::max(device.units, 1);
   const double tiles = pixels_of(p) / tile_pixels(filters.of);
   TapsCut best{.seconds = std::numeric_limits<double>::infinity()};
   int before = 0;
