@@ -127,6 +127,7 @@ __global__ void __launch_bounds__(32 * taps_warps, taps_resident(units * Arithme
   for (int tile = share.tile; tile < params.tiles; tile += params.blocks) {
     const int first = tile * Params::tile_pixels, of_warp = first + thread / 32 * Arithmetic::pixels;
     terms.gather(params, shared.terms(), of_warp);
+    const TapsTile<Params> outputs(params, first);
 #pragma unroll 1
     for (int of_block = 0; of_block < share.chunks; ++of_block) {
       const int chunk = share.first_chunk + of_block;
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(32 * taps_warps, taps_resident(units * Arithme
         TapsDirect<Params>(params, of_warp, chunk).store(sums);
         continue;
       }
-      const TapsPlanes<Params> planes(params, shared.stage(stage), first, chunk);
+      const TapsPlanes<Params> planes(params, shared.stage(stage), outputs, chunk);
       planes.put(sums);
       // A warp that is ahead writes the other stage, and that it wrote before only behind the next
       // barrier, which all have come to when they have stored this one.

@@ -58,6 +58,20 @@ struct TapsPiece {
   }
 };
 
+/// Where a block's tile lies in y, which is found once for all chunks.
+template <class Params>
+struct TapsTile {
+  int first;                ///< pixel
+  TapsPiece<Params> piece;  ///< the first
+  int pieces;
+
+  __device__ TapsTile(const Params& params, int first_pixel)
+      : first(first_pixel), piece(params, first_pixel, 0) {
+    const int last = min(first + Params::tile_pixels, params.images.pixels) - 1;
+    pieces = params.run.quotient(last) - params.run.quotient(first) + 1;
+  }
+};
+
 /// The filters' rows are in an order in which those of the four lanes of a group, which have four
 /// filters each, are neighbours.
 __device__ inline int taps_row(int filter_of_chunk) {
@@ -76,22 +90,19 @@ class TapsPlanes {
   /// vectors are shifted by a half when they are read.
   static constexpr int odd = bytes == 2 ? 1 : 0;
 
-  /// `first` is the block's first pixel.
-  __device__ TapsPlanes(const Params& params, char* stage, int first, int chunk)
-      : params_(params), stage_(stage), first_(first), chunk_(chunk) {}
+  __device__ TapsPlanes(const Params& params, char* stage, const TapsTile<Params>& tile, int chunk)
+      : params_(params), stage_(stage), tile_(tile), chunk_(chunk) {}
 
   /// Writes a warp's outputs to shared memory.
   __device__ void put(TapsSums<Arithmetic>& sums) const {
     const int thread = thread_anew(), lane = thread % 32;
     const int begin = thread / 32 * Arithmetic::pixels + taps_lane_pixel(0, lane);
-    const TapsPiece<Params> piece(params_, first_, 0);
-    const bool is_whole = piece.end == min(Params::tile_pixels, params_.images.pixels - first_);
 #pragma unroll
     for (int filter = 0; filter < 4; ++filter) {
       const int of_chunk = lane % 4 * 4 + filter, number = chunk_ * taps_chunk + of_chunk;
       char* const row = stage_ + taps_row(of_chunk) * taps_row_bytes;
-      if (is_whole) {
-        char* const to = row + (begin + (piece.staged(params_, number) & ~odd)) * bytes;
+      if (tile_.pieces == 1) {
+        char* const to = row + (begin + (tile_.piece.staged(params_, number) & ~odd)) * bytes;
 #pragma unroll
         for (int i = 0; i < vector; i += 2) put_pair(to + i * 8 * bytes, pair(sums, i, filter));
       } else {
@@ -103,14 +114,16 @@ class TapsPlanes {
   /// Stores what all warps of the block have put there.
   __device__ void store() const {
     constexpr int rows = taps_chunk / taps_warps;
-    const int thread = thread_anew(), lane = thread % 32, last = pieces();
-#pragma unroll 1
-    for (int row = thread / 32 * rows; row < (thread / 32 + 1) * rows; ++row) {
+    const int thread = thread_anew(), lane = thread % 32;
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      const int row = thread / 32 * rows + i;
       const int filter = chunk_ * taps_chunk + taps_filter_of_row(row);
       if (filter >= params_.k) continue;
+      store_piece(tile_.piece, filter, stage_ + row * taps_row_bytes, lane);
 #pragma unroll 1
-      for (int piece = 0; piece < last; ++piece)
-        store_piece(TapsPiece<Params>(params_, first_, piece), filter,
+      for (int piece = 1; piece < tile_.pieces; ++piece)
+        store_piece(TapsPiece<Params>(params_, tile_.first, piece), filter,
                     stage_ + row * taps_row_bytes, lane);
     }
   }
@@ -122,10 +135,6 @@ class TapsPlanes {
     return taps_outputs<Stored>(taps_sum(sums, pixel, filter), taps_sum(sums, pixel + 1, filter),
                                 params_.epilogue.least);
   }
-  __device__ int pieces() const {
-    const int last = min(first_ + Params::tile_pixels, params_.images.pixels) - 1;
-    return params_.run.quotient(last) - params_.run.quotient(first_) + 1;
-  }
   __device__ static void put_pair(char* to, const Pair& pair) {
     if constexpr (bytes == 2)
       *reinterpret_cast<Pair*>(to) = pair;
@@ -134,12 +143,12 @@ class TapsPlanes {
   }
   /// Where the tile has several pieces, each output finds its own.
   __device__ void put_apart(char* row, int pixel, int filter, const Pair& pair) const {
-    const int first_run = params_.run.quotient(first_);
+    const int first_run = params_.run.quotient(tile_.first);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int at = pixel + i;
-      if (first_ + at >= params_.images.pixels) return;
-      const TapsPiece<Params> piece(params_, first_, params_.run.quotient(first_ + at) - first_run);
+      if (tile_.first + at >= params_.images.pixels) return;
+      const TapsPiece<Params> piece(params_, tile_.first, params_.run.quotient(tile_.first + at) - first_run);
       const int place = at - piece.begin + (piece.staged(params_, filter) & ~odd);
       reinterpret_cast<Stored*>(row)[place] = i == 0 ? pair.of.x : pair.of.y;
     }
@@ -150,8 +159,10 @@ class TapsPlanes {
     const int shifted = begin & odd;
     Stored* const to = params_.y + (piece.y + filter * params_.images.y.c - begin);
     const int whole = (begin + vector - 1) & -vector, behind = end & -vector;
-    for (int at = whole + lane * vector; at < behind; at += 32 * vector)
-      *reinterpret_cast<uint4*>(to + at) = read(row + at * bytes, shifted);
+#pragma unroll
+    for (int i = 0; i < Params::tile_pixels; i += 32 * vector)
+      if (const int at = whole + lane * vector + i; at < behind)
+        *reinterpret_cast<uint4*>(to + at) = read(row + at * bytes, shifted);
     // What is left before and behind, fewer than a vector each.
     const bool is_before = lane < vector;
     const int at = is_before ? begin + lane : max(behind, min(whole, end)) + lane - vector;
@@ -170,7 +181,8 @@ class TapsPlanes {
 
   const Params& params_;
   char* stage_;
-  int first_, chunk_;
+  const TapsTile<Params>& tile_;
+  int chunk_;
 };
 
 /// Stores of single outputs, or of a lane's four filters of a pixel together, with what y holds.
