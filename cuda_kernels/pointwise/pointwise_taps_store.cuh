@@ -95,21 +95,10 @@ class TapsPlanes {
 
   /// Writes a warp's outputs to shared memory.
   __device__ void put(TapsSums<Arithmetic>& sums) const {
-    const int thread = thread_anew(), lane = thread % 32;
-    const int begin = thread / 32 * Arithmetic::pixels + taps_lane_pixel(0, lane);
-#pragma unroll
-    for (int filter = 0; filter < 4; ++filter) {
-      const int of_chunk = lane % 4 * 4 + filter, number = chunk_ * taps_chunk + of_chunk;
-      char* const row = stage_ + taps_row(of_chunk) * taps_row_bytes;
-      if (tile_.pieces == 1) {
-        char* const to = row + (begin + (tile_.piece.staged(params_, number) & ~odd)) * bytes;
-#pragma unroll
-        for (int i = 0; i < vector; i += 2) put_pair(to + i * 8 * bytes, pair(sums, i, filter));
-      } else {
-#pragma unroll
-        for (int i = 0; i < vector; i += 2) put_apart(row, begin + i * 8, number, pair(sums, i, filter));
-      }
-    }
+    if (tile_.pieces == 1) return put_piece<true>(tile_.piece, sums);
+#pragma unroll 1
+    for (int piece = 0; piece < tile_.pieces; ++piece)
+      put_piece<false>(TapsPiece<Params>(params_, tile_.first, piece), sums);
   }
   /// Stores what all warps of the block have put there.
   __device__ void store() const {
@@ -141,16 +130,30 @@ class TapsPlanes {
     else
       reinterpret_cast<float*>(to)[0] = pair.of.x, reinterpret_cast<float*>(to)[1] = pair.of.y;
   }
-  /// Where the tile has several pieces, each output finds its own.
-  __device__ void put_apart(char* row, int pixel, int filter, const Pair& pair) const {
-    const int first_run = params_.run.quotient(tile_.first);
+  /// Writes the outputs that are of a piece, one by one where it is not the whole tile: a pair may
+  /// be of two.
+  template <bool whole>
+  __device__ void put_piece(const TapsPiece<Params>& piece, TapsSums<Arithmetic>& sums) const {
+    const int thread = thread_anew(), lane = thread % 32;
+    const int begin = thread / 32 * Arithmetic::pixels + taps_lane_pixel(0, lane);
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int at = pixel + i;
-      if (tile_.first + at >= params_.images.pixels) return;
-      const TapsPiece<Params> piece(params_, tile_.first, params_.run.quotient(tile_.first + at) - first_run);
-      const int place = at - piece.begin + (piece.staged(params_, filter) & ~odd);
-      reinterpret_cast<Stored*>(row)[place] = i == 0 ? pair.of.x : pair.of.y;
+    for (int filter = 0; filter < 4; ++filter) {
+      const int of_chunk = lane % 4 * 4 + filter;
+      const int first = piece.staged(params_, chunk_ * taps_chunk + of_chunk) & ~odd;
+      char* const to = stage_ + taps_row(of_chunk) * taps_row_bytes +
+                       (begin - piece.begin + first) * bytes;
+#pragma unroll
+      for (int i = 0; i < vector; i += 2) {
+        const Pair outputs = pair(sums, i, filter);
+        if constexpr (whole) {
+          put_pair(to + i * 8 * bytes, outputs);
+        } else {
+          auto* const alone = reinterpret_cast<Stored*>(to + i * 8 * bytes);
+          const int pixel = begin + i * 8;
+          if (pixel >= piece.begin && pixel < piece.end) alone[0] = outputs.of.x;
+          if (pixel + 1 >= piece.begin && pixel + 1 < piece.end) alone[1] = outputs.of.y;
+        }
+      }
     }
   }
   __device__ void store_piece(const TapsPiece<Params>& piece, int filter, const char* row,
