@@ -10,15 +10,13 @@ namespace {
 
 constexpr double lanes = 32;
 
-double terms_of(const TapsWork& work) {
-  return static_cast<double>(work.steps) * work.step_terms;
-}
+double terms_of(const TapsWork& work) { return static_cast<double>(work.steps) * work.step_terms; }
 
 /// Clocks of a multiprocessor to gather a tile, all of whose warps load at the same time.
 double gather_clocks(const PointwiseTapsTable& costs, const TapsWork& work) {
   const double loads = work.tile_pixels * terms_of(work) / lanes;
-  const double issued = loads * (work.padded ? costs.of_padded : costs.of_load) +
-                        work.warps * costs.of_tile;
+  const double issued =
+      loads * (work.padded ? costs.of_padded : costs.of_load) + work.warps * costs.of_tile;
   return max_of({loads * costs.gathered, issued / costs.issued});
 }
 
@@ -51,9 +49,9 @@ double taps_seconds(const DeviceInfo& device, const TapsWork& work) {
       machine.moving_seconds(work.written_bytes, costs.write_share) +
       machine.moving_seconds((work.groups - 1) * work.read_bytes, costs.again_share);
   const double filling = waves * work.group_bytes / costs.l2_bytes_per_clock + costs.load_latency;
-  return kernel_seconds(max_of({clocks / machine.clock_hertz, moving}) +
-                            filling / machine.clock_hertz,
-                        device, 0) +
+  return kernel_seconds(
+             max_of({clocks / machine.clock_hertz, moving}) + filling / machine.clock_hertz, device,
+             0) +
          costs.start;
 }
 

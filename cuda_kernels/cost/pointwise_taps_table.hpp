@@ -1,5 +1,5 @@
-// Costs of the kernel for few terms in pointwise/: counted or guessed, none timed yet. Clocks are of
-// a multiprocessor.
+// Costs of the kernel for few terms in pointwise/: counted or guessed, none timed yet. Clocks are
+// of a multiprocessor.
 #pragma once
 
 namespace plumb::cuda {
@@ -13,7 +13,7 @@ struct PointwiseTapsTable {
   double of_chunk = 120;   ///< fixed: likewise for a chunk, beside its outputs; counted
   double of_output = 4.5;  ///< fixed: likewise for 32 outputs in f16; counted
   double issued = 3;       ///< fixed: instructions that four schedulers issue in a clock; guessed
-  double of_element = 1.5;  ///< fixed: clocks to store an output by itself, as pointwise has
+  double of_element = 1.5;     ///< fixed: clocks to store an output by itself, as pointwise has
   double load_latency = 1400;  ///< fixed: clocks of a tile's loads, where memory is busy; guessed
   double chunk_latency = 500;  ///< fixed: clocks from a chunk's products to its stores; guessed
   double again_share = 4.34;   ///< fixed: of the nominal rate of memory, for x from L2

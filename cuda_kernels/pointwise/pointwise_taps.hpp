@@ -30,8 +30,8 @@ inline constexpr int taps_row_bytes = 1184, taps_stage_bytes = taps_chunk * taps
 inline constexpr int most_taps_pieces = 5;
 
 /// Filters and terms of a place in the packed filters, which have the layout of PointwiseFilters
-/// but for the order within: lane 4 g + t has of each k step its terms `of_step` · t and on, so that
-/// few terms fill few k steps. A lane's four sums of a pixel are of neighbouring filters.
+/// but for the order within: lane 4 g + t has of each k step its terms `of_step` · t and on, so
+/// that few terms fill few k steps. A lane's four sums of a pixel are of neighbouring filters.
 struct TapsPlace {
   int filter, first_term;  ///< of the first k step of the unit
   int of_step;             ///< terms of a lane in a k step; in the next they are 4 of_step further
@@ -46,9 +46,9 @@ struct TapsPlace {
   }
 };
 
-/// The layout of packed filters: for each chunk its units; of those its n8 tiles; of those, for each
-/// plane, 16 bytes for each lane (TapsPlace). The filters as they were follow, K by C T R S, for
-/// outputs that are summed by the definition.
+/// The layout of packed filters: for each chunk its units; of those its n8 tiles; of those, for
+/// each plane, 16 bytes for each lane (TapsPlace). The filters as they were follow, K by C T R S,
+/// for outputs that are summed by the definition.
 struct TapsFilters {
   PointwiseClass of = pointwise_class_fp16;
   int k = 0, terms = 0;

@@ -22,26 +22,25 @@ TapsParams<Arithmetic> taps_params(const ConvProblem& p, const TapsPlan& plan,
   const auto* const packed = static_cast<const char*>(call.filters);
   const std::int64_t pixels = p.n * p.z() * p.p() * p.q();
   const auto misaligned = reinterpret_cast<std::uintptr_t>(call.y) % pointwise_vector_bytes;
-  return {
-      .x = static_cast<const Stored*>(call.x),
-      .filters = packed,
-      .dense = reinterpret_cast<const Stored*>(packed + filters.dense_at()),
-      .y = static_cast<Stored*>(call.y),
-      .epilogue = epilogue,
-      .images = TapsImages(p, filters.terms),
-      .k = filters.k,
-      .steps = filters.steps(),
-      .tiles = static_cast<int>(
-          ceil_div(pixels, std::int64_t{TapsParams<Arithmetic>::tile_pixels})),
-      .chunks = filters.chunks,
-      .chunk_bytes = filters.chunk_bytes(),
-      .group_chunks = plan.cut.group_chunks,
-      .groups = Divisor<int>(plan.cut.groups),
-      .blocks = plan.cut.blocks,
-      .run = Divisor<int>(run.pixels),
-      .run_step = static_cast<int>(run.step),
-      .misaligned = static_cast<int>(misaligned / sizeof(Stored)),
-      .output = taps_output(p, filters, epilogue.accumulate, call.y)};
+  return {.x = static_cast<const Stored*>(call.x),
+          .filters = packed,
+          .dense = reinterpret_cast<const Stored*>(packed + filters.dense_at()),
+          .y = static_cast<Stored*>(call.y),
+          .epilogue = epilogue,
+          .images = TapsImages(p, filters.terms),
+          .k = filters.k,
+          .steps = filters.steps(),
+          .tiles =
+              static_cast<int>(ceil_div(pixels, std::int64_t{TapsParams<Arithmetic>::tile_pixels})),
+          .chunks = filters.chunks,
+          .chunk_bytes = filters.chunk_bytes(),
+          .group_chunks = plan.cut.group_chunks,
+          .groups = Divisor<int>(plan.cut.groups),
+          .blocks = plan.cut.blocks,
+          .run = Divisor<int>(run.pixels),
+          .run_step = static_cast<int>(run.step),
+          .misaligned = static_cast<int>(misaligned / sizeof(Stored)),
+          .output = taps_output(p, filters, epilogue.accumulate, call.y)};
 }
 
 /// Puts a convolution on the stream, slice after slice.
@@ -57,8 +56,8 @@ void launch_taps(const ConvProblem& problem, const TapsPlan& plan, const Pointwi
     some.x = static_cast<const Stored*>(call.x) + first * problem.x_strides[0];
     some.y = static_cast<Stored*>(call.y) + first * problem.y_strides[0];
     const auto params = taps_params<Arithmetic>(p, plan, some, epilogue);
-    Launch launch(stream, static_cast<unsigned>(plan.cut.groups * plan.cut.blocks),
-                  32 * taps_warps, plan.shared_bytes());
+    Launch launch(stream, static_cast<unsigned>(plan.cut.groups * plan.cut.blocks), 32 * taps_warps,
+                  plan.shared_bytes());
     if (plan.filters.units == few)
       launch(pointwise_taps<Arithmetic, few>, params);
     else

@@ -24,8 +24,7 @@ __device__ void fill_taps(const Params& params, const TapsShared<Params>& shared
   for (int i = thread; i < vectors; i += threads) to[i] = __ldg(from + i);
   for (int i = thread; i < share.chunks * taps_chunk; i += threads) {
     const int filter = share.first_chunk * taps_chunk + i;
-    shared.biases()[i] =
-        filter < params.k ? params.epilogue.template bias_of<float>(filter) : 0.0f;
+    shared.biases()[i] = filter < params.k ? params.epilogue.template bias_of<float>(filter) : 0.0f;
   }
   for (int i = thread; i < most_taps_terms; i += threads)
     shared.terms()[i] = i < params.images.terms ? params.images.term(i) : TapsTerm{0, 0, 0, 0};
@@ -112,7 +111,7 @@ __device__ void add_biases(float (&sums)[m16_tiles][taps_n8_tiles][4], const flo
 }
 
 template <class Arithmetic, int units>
-__global__ void __launch_bounds__(32 * taps_warps, taps_resident(units * Arithmetic::unit))
+__global__ void __launch_bounds__(32 * taps_warps, taps_resident(units* Arithmetic::unit))
     pointwise_taps(const __grid_constant__ TapsParams<Arithmetic> params) {
   using Params = TapsParams<Arithmetic>;
   const TapsShare share(params);
@@ -125,7 +124,8 @@ __global__ void __launch_bounds__(32 * taps_warps, taps_resident(units * Arithme
   int stage = 0;
 #pragma unroll 1
   for (int tile = share.tile; tile < params.tiles; tile += params.blocks) {
-    const int first = tile * Params::tile_pixels, of_warp = first + thread / 32 * Arithmetic::pixels;
+    const int first = tile * Params::tile_pixels,
+              of_warp = first + thread / 32 * Arithmetic::pixels;
     terms.gather(params, shared.terms(), of_warp);
     const TapsTile<Params> outputs(params, first);
 #pragma unroll 1

@@ -53,8 +53,7 @@ struct TapsFragments {
       add_term<padded>(params, pixels, terms[term], term, 16 * i, words);
     }
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
-      of[step / 2][j][step % 2][number % 2 * 2 + i] = operand(words[i]);
+    for (int i = 0; i < 2; ++i) of[step / 2][j][step % 2][number % 2 * 2 + i] = operand(words[i]);
   }
   /// Loads a term of two pixels.
   template <bool padded, class Params>

@@ -36,14 +36,14 @@ struct TapsPixel {
 struct TapsImages {
   Divisor<int> q, p, z;
   TapsSteps x, y;
-  int d, h, w;                        ///< extents of x
-  int stride_d, stride_h, stride_w;   ///< to no second output: 0
+  int d, h, w;                       ///< extents of x
+  int stride_d, stride_h, stride_w;  ///< to no second output: 0
   int front, top, left;
   int dilation_d, dilation_h, dilation_w;
-  int t, r, s;      ///< taps
-  int terms;        ///< of all channels
-  int pixels;       ///< of all images
-  bool padded;      ///< some taps may lie outside of the image
+  int t, r, s;  ///< taps
+  int terms;    ///< of all channels
+  int pixels;   ///< of all images
+  bool padded;  ///< some taps may lie outside of the image
 
   TapsImages(const ConvProblem& of, int of_terms)
       : q(of.q()),
@@ -117,8 +117,8 @@ struct TapsParams {
   int tiles;     ///< of the slice
   int chunks, chunk_bytes, group_chunks;
   Divisor<int> groups;
-  int blocks;  ///< of a group
-  Divisor<int> run;    ///< pixels of a TapsRun
+  int blocks;        ///< of a group
+  Divisor<int> run;  ///< pixels of a TapsRun
   int run_step;
   int misaligned;  ///< elements from 16 aligned bytes to y
   TapsOutput output;

@@ -51,8 +51,7 @@ int64_t indexed_images(const ConvProblem& p) {
   double of_x = static_cast<double>(p.c) * std::abs(static_cast<double>(x[1])) +
                 swept(p.h, p.padding.top, p.padding.bottom, p.r, p.dilation.h, x[last - 1]) +
                 swept(p.w, p.padding.left, p.padding.right, p.s, p.dilation.w, x[last]);
-  if (last == 4)
-    of_x += swept(p.d, p.padding.front, p.padding.back, p.t, p.dilation.d, x[2]);
+  if (last == 4) of_x += swept(p.d, p.padding.front, p.padding.back, p.t, p.dilation.d, x[2]);
   double of_y = 1;
   const Extents extents = p.y_extents();
   for (int i = 1; i <= last; ++i)
@@ -83,8 +82,7 @@ TapsWork work_of(const ConvProblem& p, const TapsFilters& filters, const TapsCut
           .groups = cut.groups,
           .blocks = cut.blocks,
           .padded = p.padding != Padding{},
-          .writes_elements =
-              taps_output(p, filters, false, nullptr) == TapsOutput::elements,
+          .writes_elements = taps_output(p, filters, false, nullptr) == TapsOutput::elements,
           .read_bytes = bytes(p.x_extents()),
           .written_bytes = bytes(p.y_extents()),
           .group_bytes = static_cast<double>(cut.group_chunks) * filters.chunk_bytes()};
@@ -94,10 +92,10 @@ TapsWork work_of(const ConvProblem& p, const TapsFilters& filters, const TapsCut
 TapsCut cut_taps(const ConvProblem& p, const TapsFilters& filters, const DeviceInfo& device,
                  int wanted) {
   const int64_t beside = shared_bytes_of(filters, 0);
-  const int64_t room = std::min(
-      most_filter_bytes, static_cast<int64_t>(device.shared_memory_bytes) - beside);
-  const int most = static_cast<int>(
-      std::clamp<int64_t>(room / chunk_shared_bytes(filters), 1, filters.chunks));
+  const int64_t room =
+      std::min(most_filter_bytes, static_cast<int64_t>(device.shared_memory_bytes) - beside);
+  const int most =
+      static_cast<int>(std::clamp<int64_t>(room / chunk_shared_bytes(filters), 1, filters.chunks));
   const int at_once = resident_of(filters) * std::max(device.units, 1);
   const double tiles = pixels_of(p) / tile_pixels(filters.of);
   TapsCut best{.seconds = std::numeric_limits<double>::infinity()};
@@ -187,7 +185,8 @@ Support supports_taps(const ConvProblem& p, const PointwiseClass& of, const Devi
   if (device.compute_major < min_compute_major)
     return refuse(Reason::device_limit, "no mma.sync of this arithmetic; expected sm_80 or newer");
   if (shared_bytes_of(TapsFilters(p, of), 1) > static_cast<int64_t>(device.shared_memory_bytes))
-    return refuse(Reason::device_limit, "outputs of a tile do not fit the shared memory of a block");
+    return refuse(Reason::device_limit,
+                  "outputs of a tile do not fit the shared memory of a block");
   return {};
 }
 

@@ -44,8 +44,8 @@ struct TapsPiece {
   int number;
 
   __device__ TapsPiece(const Params& params, int first, int piece) : number(piece) {
-    const int run = params.run.quotient(first) + piece, last = min(first + Params::tile_pixels,
-                                                                   params.images.pixels);
+    const int run = params.run.quotient(first) + piece,
+              last = min(first + Params::tile_pixels, params.images.pixels);
     begin = piece == 0 ? 0 : run * params.run.value() - first;
     end = min((run + 1) * params.run.value(), last) - first;
     y = begin < end ? params.images.of_y(params.images.place(first + begin)) : 0;
@@ -140,8 +140,8 @@ class TapsPlanes {
     for (int filter = 0; filter < 4; ++filter) {
       const int of_chunk = lane % 4 * 4 + filter;
       const int first = piece.staged(params_, chunk_ * taps_chunk + of_chunk) & ~odd;
-      char* const to = stage_ + taps_row(of_chunk) * taps_row_bytes +
-                       (begin - piece.begin + first) * bytes;
+      char* const to =
+          stage_ + taps_row(of_chunk) * taps_row_bytes + (begin - piece.begin + first) * bytes;
 #pragma unroll
       for (int i = 0; i < vector; i += 2) {
         const Pair outputs = pair(sums, i, filter);
@@ -198,7 +198,9 @@ class TapsDirect {
 
   /// `first` is the warp's first pixel, `chunk` of all.
   __device__ TapsDirect(const Params& params, int first, int chunk)
-      : params_(params), lane_(lane_anew()), first_(first),
+      : params_(params),
+        lane_(lane_anew()),
+        first_(first),
         filter_(chunk * taps_chunk + lane_ % 4 * 4) {}
 
   __device__ void store(TapsSums<Arithmetic>& sums) const {

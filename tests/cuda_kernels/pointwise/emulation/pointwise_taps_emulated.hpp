@@ -44,13 +44,14 @@ class TapsEmulated {
   }
   /// Convolves, and returns what is wrong with y; empty where nothing is.
   std::string run() {
-    if (plumb::Support support = plumb::cuda::supports_taps(problem_, options_.of, small_gpu()); !support)
+    if (plumb::Support support = plumb::cuda::supports_taps(problem_, options_.of, small_gpu());
+        !support)
       return support.sentence;
     return tensors_.convolve(TapsRunning{.problem = problem_, .plan = plan_}, options_, run_taps,
                              plumb::Numerics{.operand = tensor_core_operand(options_.of.stored),
-                                      .accumulator = plumb::Accumulator::tensor_core_fp32,
-                                      .products = options_.of.products,
-                                      .term_multiple = 16},
+                                             .accumulator = plumb::Accumulator::tensor_core_fp32,
+                                             .products = options_.of.products,
+                                             .term_multiple = 16},
                              options_.share);
   }
 

@@ -72,7 +72,8 @@ TEST_CASE("pointwise_taps, emulated: outputs leave in vectors of pixels or of fi
         Case{"mb3ic3ih9iw13oc21kh3ph1", Placing::channels_last, false, TapsOutput::elements},
         Case{"mb3ic3ih9iw13oc1kh3ph1", Placing::channels_last, false, TapsOutput::planes},
         Case{"mb3ic3ih9iw13oc20kh3ph1", Placing::mirrored, true, TapsOutput::elements}})
-    for (const PointwiseClass& arithmetic : {cuda::pointwise_class_fp16, cuda::pointwise_class_tf32}) {
+    for (const PointwiseClass& arithmetic :
+         {cuda::pointwise_class_fp16, cuda::pointwise_class_tf32}) {
       CAPTURE(name(arithmetic), of.text, static_cast<int>(of.y), of.accumulate);
       TapsEmulated convolution(
           of.text, {.of = arithmetic, .y = of.y, .bias = true, .accumulate = of.accumulate});
@@ -100,28 +101,30 @@ TEST_CASE("pointwise_taps, emulated: one to three axes, planes and depth") {
                                "mb2ic1id5ih6iw7oc66kd4kh3kw2sd1sh2sw1pd1ph1pw1",
                                "mb1ic3id3ih16iw17oc40kd1kh3kw3ph1pw1"}) {
         CAPTURE(name(of), static_cast<int>(placing), text);
-        CHECK(TapsEmulated(text, {.of = of, .x = placing, .y = placing, .accumulate = true}).run() ==
-              "");
+        CHECK(
+            TapsEmulated(text, {.of = of, .x = placing, .y = placing, .accumulate = true}).run() ==
+            "");
         CHECK(TapsEmulated(text, {.of = of, .x = placing, .y = placing}).run() == "");
       }
 }
 
-TEST_CASE("pointwise_taps, emulated: groups of filters, slices of a batch, filters of backward data") {
+TEST_CASE(
+    "pointwise_taps, emulated: groups of filters, slices of a batch, filters of backward data") {
   for (const PointwiseClass& of : classes)
     for (const int group_chunks : {1, 2, 3, 20}) {
       CAPTURE(name(of), group_chunks);
-      CHECK(TapsEmulated("mb3ic3ih23iw21oc150kh3ph1",
-                         {.of = of, .group_chunks = group_chunks, .bias = true, .images_at_once = 2})
-                .run() == "");
+      CHECK(
+          TapsEmulated("mb3ic3ih23iw21oc150kh3ph1",
+                       {.of = of, .group_chunks = group_chunks, .bias = true, .images_at_once = 2})
+              .run() == "");
     }
   for (const PointwiseClass& of : classes)
     for (const Placing placing : placings)
-      CHECK(TapsEmulated("mb2ic5ih12oc41kh3kw2ph1",
-                         {.of = of,
-                          .x = placing,
-                          .y = placing,
-                          .shifted = placing != Placing::mirrored,
-                          .exchanged = true})
+      CHECK(TapsEmulated("mb2ic5ih12oc41kh3kw2ph1", {.of = of,
+                                                     .x = placing,
+                                                     .y = placing,
+                                                     .shifted = placing != Placing::mirrored,
+                                                     .exchanged = true})
                 .run() == "");
 }
 
