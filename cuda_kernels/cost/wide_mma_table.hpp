@@ -22,9 +22,7 @@ struct WideMmaTable {
   double write_share = 1.07;        ///< fixed: of it, for y, as the first H100 had it
   double sums_share = 1.46;         ///< fixed: of it, for sums of splits, as wide has
   double slower = 1.17;             ///< fixed: over what the parts add up to, as wide has
-  double repacking_share = 0.7;     ///< fixed: of it, for repacking x, as wide has
   double start = 0.67e-6;           ///< fixed: seconds until all blocks work, as wide has
-  double next_kernel = 2.4e-6;      ///< fixed: seconds of one more kernel, as wide has
 };
 
 }  // namespace plumb::cuda
