@@ -3,8 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 #include "cuda_kernels/cost/wide.hpp"
 #include "cuda_kernels/wide/wide_filters.hpp"
