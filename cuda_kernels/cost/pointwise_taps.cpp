@@ -43,7 +43,9 @@ double taps_seconds(const DeviceInfo& device, const TapsWork& work) {
   const double throughput =
       gather_clocks(costs, work) + work.group_chunks * chunk_clocks(costs, work);
   const double latency = costs.load_latency + work.group_chunks * costs.chunk_latency;
-  const double clocks = waves * tiles * max_of({resident * throughput, latency});
+  // Few blocks share a multiprocessor, so that a tile's loads and a chunk's stores are not hidden.
+  const double clocks =
+      waves * tiles * summed({resident * throughput, latency}, costs.latency_norm);
   const double moving =
       machine.moving_seconds(work.read_bytes, costs.read_share) +
       machine.moving_seconds(work.written_bytes, costs.write_share) +

@@ -97,7 +97,6 @@ constexpr ConvAlgorithm taps_entry(std::string_view name, Operand operand) {
                    .accumulator = Accumulator::tensor_core_fp32,
                    .products = Arithmetic::host.products,
                    .term_multiple = 16},
-      .forced_only = true,
       .takes_depth = true,
       .accumulates = true,
       .plan = plan_taps<Arithmetic>,
