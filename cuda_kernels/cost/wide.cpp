@@ -25,8 +25,16 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double tile =
       costs.of_tile + stored * work.m * std::min(work.n, std::max(work.filters, min_filters));
   // Tiles are of one length, so that the last wave takes as long as any.
-  const double waves = std::ceil(work.works / machine.units);
-  const double tiles = waves * (work.steps * step + tile) / machine.clock_hertz;
+  const bool clusters = work.cluster > 1;
+  const double waves = std::ceil((clusters ? work.whole : work.works) / machine.units);
+  double clocks = waves * (work.steps * step + tile);
+  if (clusters) {
+    constexpr double sum_bytes = 4;
+    const double sent = sum_bytes * work.m * work.n * (work.cluster - 1) / work.cluster;
+    clocks += std::ceil(work.steps / work.cluster) * step + tile + costs.of_exchange +
+              sent / costs.cluster_bytes_per_clock;
+  }
+  const double tiles = clocks / machine.clock_hertz;
   const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
                         machine.moving_seconds(work.written_bytes, costs.write_share) +
                         machine.moving_seconds(planes ? work.plane_bytes : 0, costs.planes_share);
