@@ -28,9 +28,10 @@ struct WideTable {
   double repacking_share = 0.7;  ///< fixed: of the nominal rate, for repacking x
   double start = 0.67e-6;        ///< fixed: seconds from the launch until all blocks work
   double next_kernel = 2.4e-6;   ///< fixed: seconds of one more kernel of the launch
-  /// Counted, and fitted to nothing yet: bytes that a multiprocessor sends to others in a clock.
+  /// Fixed: bytes that a multiprocessor sends to others of its cluster in a clock. This and the
+  /// next are counted, and not fitted yet.
   double cluster_bytes_per_clock = 24;
-  double of_exchange = 1000;  ///< likewise: clocks until a cluster has met, and until sums have come
+  double of_exchange = 1000;  ///< fixed: clocks until a cluster has met and sums have come
 };
 
 }  // namespace plumb::cuda

@@ -8,12 +8,13 @@
 
 namespace plumb::cuda {
 
-/// A barrier of all the cluster's threads that have not ended. Whole warps call it. What a thread
-/// wrote before can be read by all after.
+/// A barrier of all the cluster's threads that have not ended. Whole warps call it. What threads
+/// have read before may be written over after; what they have written is not ordered, which would
+/// take a fence of the whole device.
 __device__ inline void meet_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.arrive.relaxed.aligned;\n"
       "barrier.cluster.wait.acquire.aligned;" ::
           : "memory");
 #endif

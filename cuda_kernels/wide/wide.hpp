@@ -165,7 +165,7 @@ inline constexpr int wide_max_cluster = wide_consumer_warps;
 /// is in two GPCs, which of an H100 and an H200 have 16 or 18 multiprocessors.
 constexpr int wide_clusters(int units, int blocks) {
   constexpr int largest = 18;
-  const int gpcs = (units + largest - 1) / largest;
+  const int gpcs = units > 0 ? (units + largest - 1) / largest : 1;
   return blocks <= 2 ? units / blocks : gpcs * (units / gpcs / blocks);
 }
 

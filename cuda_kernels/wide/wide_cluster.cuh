@@ -20,9 +20,11 @@ class WideExchange {
                        warp_bytes = quads * quad_bytes;
   static_assert(wide_consumers / 32 * warp_bytes <= shape.stages() * shape.stage_bytes());
 
-  /// `blocks` are those of the cluster, of which `split` is this one.
-  __device__ WideExchange(const WideShared<shape>& shared, int warp, int blocks, int split)
-      : received_(shared.pixels(0) + warp / blocks * blocks * warp_bytes +
+  /// `blocks` are those of the cluster, of which `split` is this one and `adds` the one that adds
+  /// the warp's sums.
+  __device__ WideExchange(const WideShared<shape>& shared, int warp, int adds, int blocks,
+                          int split)
+      : received_(shared.pixels(0) + (warp - adds) * warp_bytes +
                   static_cast<int>(threadIdx.x) % 32 * static_cast<int>(sizeof(float4))),
         sent_(shared.sent(warp)),
         blocks_(blocks),
@@ -86,10 +88,10 @@ template <WideFault fault, WideShape shape, class Params>
 __device__ __forceinline__ bool add_splits(const Params& params, const WideShared<shape>& shared,
                                            WideSums<shape>& sums, const WideWorkItem& work) {
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
-  const int blocks = params.cluster.value(), adds = warp % blocks;
+  const int blocks = params.cluster.value(), adds = params.cluster.divide(warp).remainder;
   const int pixel = warpgroup_corner<shape>(work, warp / 4).pixel + 16 * (warp % 4);
   const bool here = pixel < params.pixels;  // in all blocks or in none
-  const WideExchange<shape> exchange(shared, warp, blocks, work.split);
+  const WideExchange<shape> exchange(shared, warp, adds, blocks, work.split);
   if (here && adds == work.split && threadIdx.x % 32 == 0) exchange.expect();
   meet_cluster();
   if (!here) return false;

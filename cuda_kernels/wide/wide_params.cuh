@@ -107,9 +107,9 @@ struct WideParams {
   int rows, all_rows;  ///< of packed filters, of a group and of all
   int channel_blocks, steps;  ///< steps of one product
   int splits, pixels, works;
-  int whole;               ///< works that are tiles of a block by itself; all but for clusters
-  int cluster_blocks;      ///< that a device holds at once
-  Divisor<int> cluster;    ///< blocks that share the steps of a tile behind those
+  int whole;              ///< works that are tiles of a block by itself; all but for clusters
+  int cluster_blocks;     ///< that a device holds at once
+  Divisor<int> cluster;   ///< blocks that share the steps of a tile behind those
   int image_pixels;       ///< across: those of an image, whose tiles are its own
   Divisor<int> n_tiles;   ///< of all groups
   Divisor<int> of_group;  ///< n tiles of a group

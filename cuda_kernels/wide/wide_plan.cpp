@@ -222,26 +222,25 @@ class Estimate {
   double seconds(const WideTiles& tiles) const {
     const WideShape& shape = wide_shapes[tiles.shape];
     const bool splits = tiles.splits > 1;  // outputs are another kernel's
-    return wide_seconds(device_,
-                        {.m = shape.m,
-                         .n = shape.n,
-                         .works = static_cast<double>(tiles.works()),
-                         .steps = static_cast<double>(ceil_div(steps(), tiles.splits)),
-                         .splits = static_cast<double>(tiles.splits),
-                         .cluster = static_cast<double>(tiles.cluster),
-                         .whole = static_cast<double>(tiles.whole()),
-                         .step_products = step_products(filters_.of),
-                         .filter_planes = filters_.of.filter_planes(),
-                         .filters = filters_.groups.filters,
-                         .stores_boxes = boxes_ && !splits,
-                         .writes_elements = by_elements_ && !splits,
-                         .depthwise = depthwise_,
-                         .read_bytes = traffic_.read,
-                         .written_bytes = traffic_.written,
-                         .plane_bytes = traffic_.planes,
-                         .sums_bytes = static_cast<double>(tiles.sums_bytes(filters_)),
-                         .repackings = traffic_.repackings,
-                         .repacked_bytes = traffic_.repacked});
+    return wide_seconds(device_, {.m = shape.m,
+                                  .n = shape.n,
+                                  .works = static_cast<double>(tiles.works()),
+                                  .steps = static_cast<double>(ceil_div(steps(), tiles.splits)),
+                                  .splits = static_cast<double>(tiles.splits),
+                                  .cluster = static_cast<double>(tiles.cluster),
+                                  .whole = static_cast<double>(tiles.whole()),
+                                  .step_products = step_products(filters_.of),
+                                  .filter_planes = filters_.of.filter_planes(),
+                                  .filters = filters_.groups.filters,
+                                  .stores_boxes = boxes_ && !splits,
+                                  .writes_elements = by_elements_ && !splits,
+                                  .depthwise = depthwise_,
+                                  .read_bytes = traffic_.read,
+                                  .written_bytes = traffic_.written,
+                                  .plane_bytes = traffic_.planes,
+                                  .sums_bytes = static_cast<double>(tiles.sums_bytes(filters_)),
+                                  .repackings = traffic_.repackings,
+                                  .repacked_bytes = traffic_.repacked});
   }
 
  private:

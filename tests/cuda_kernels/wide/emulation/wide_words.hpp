@@ -40,8 +40,8 @@ inline unsigned atomicMin(unsigned* at, unsigned value) {
   return std::exchange(*at, std::min(*at, value));
 }
 
-inline constexpr unsigned shown_warps = plumb_test::emulation::most_cluster_blocks *
-                                        plumb_test::emulation::most_block_warps;
+inline constexpr unsigned shown_warps =
+    plumb_test::emulation::most_cluster_blocks * plumb_test::emulation::most_block_warps;
 /// What a warp's lanes show each other.
 template <class T>
 T (&shown_by_lanes())

@@ -24,8 +24,8 @@ class Launch {
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), const Arguments&... arguments) const {
     named_barriers() = {};
-    plumb_test::emulation::run_grid(blocks_, threads_, shared_bytes_,
-                                    [&] { kernel(arguments...); }, cluster_);
+    plumb_test::emulation::run_grid(
+        blocks_, threads_, shared_bytes_, [&] { kernel(arguments...); }, cluster_);
   }
 
  private:

@@ -23,8 +23,9 @@ inline NamedBarriers& named_barriers() {
 }
 
 inline void meet_at(int barrier, int threads) {
-  NamedBarriers::One& one = named_barriers().all[plumb_test::emulation::block_of_cluster()]
-                                                [static_cast<std::size_t>(barrier)];
+  NamedBarriers::One& one =
+      named_barriers()
+          .all[plumb_test::emulation::block_of_cluster()][static_cast<std::size_t>(barrier)];
   if (one.threads != threads) one.barrier.init(threads), one.threads = threads;
   unsigned char& parity = one.parity[threadIdx.x];
   one.barrier.arrive();

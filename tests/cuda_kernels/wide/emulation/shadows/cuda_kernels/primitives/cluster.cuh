@@ -29,8 +29,8 @@ class ClusterMemory {
     if (reinterpret_cast<std::uintptr_t>(memory_ + at) % sizeof(of) != 0)
       throw std::runtime_error("what is sent is not aligned to 16 bytes");
     std::memset(memory_ + at, 0xff, sizeof(of));
-    barrier_->of_->copy_bytes(
-        sizeof(of), [to = memory_ + at, of] { std::memcpy(to, &of, sizeof(of)); });
+    barrier_->of_->copy_bytes(sizeof(of),
+                              [to = memory_ + at, of] { std::memcpy(to, &of, sizeof(of)); });
   }
 
  private:
