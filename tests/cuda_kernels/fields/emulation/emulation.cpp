@@ -237,7 +237,7 @@ class Block {
   bool votes_ = false, result_ = false;
 };
 
-/// Blocks that run at the same time.
+/// Blocks that run at the same time, and not at the same pace: they rest in turn.
 class Cluster {
  public:
   Cluster(std::span<Thread> threads, unsigned of_block, const std::function<void()>& kernel,
@@ -249,14 +249,19 @@ class Cluster {
   void run(bool backwards) {
     running = this;
     for (const auto& block : blocks_) block->begin();
-    for (unsigned idle = 0; !all([](const Block& block) { return block.is_done(); });) {
-      bool any = false;
-      for (const auto& block : blocks_) any = block->go_on(backwards) || any;
+    unsigned idle = 0;
+    for (unsigned round = 0; !all([](const Block& block) { return block.is_done(); }); ++round) {
+      bool any = false, all_go = true;
+      for (const auto& block : blocks_)
+        if (rests(*block, round))
+          all_go = false;
+        else
+          any = block->go_on(backwards) || any;
       any = meet() || any;
       idle = any ? 0 : idle + 1;  // rounds in which threads have only looked at barriers
       const bool polls = let_polls_go() && idle < most_idle_rounds;
       for (const auto& block : blocks_)
-        if (!any && !polls && !block->is_done()) block->hang();
+        if (!any && !polls && all_go && !block->is_done()) block->hang();
       backwards = !backwards;
     }
     for (const auto& block : blocks_) block->check_guard();
@@ -267,6 +272,11 @@ class Cluster {
   static inline Cluster* running = nullptr;
 
  private:
+  bool rests(const Block& block, unsigned round) const {
+    constexpr unsigned rounds = 64;
+    const auto count = static_cast<unsigned>(blocks_.size());
+    return count > 1 && round / rounds % (count + 1) == block.number() - first();
+  }
   template <class F>
   bool all(const F& f) const {
     return std::ranges::all_of(blocks_, [&](const auto& block) { return f(*block); });

@@ -1,7 +1,9 @@
 // Clusters of blocks, emulated.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 #include "cuda_kernels/primitives/tensor_copy.cuh"
 
@@ -18,7 +20,7 @@ class SentBarrier : public StageBarrier {
 };
 
 /// What is sent comes as late as it may, when the barrier is waited for; until then the memory has
-/// NaN, as soon as it is sent.
+/// NaN, as soon as it is sent, and nobody may write to it.
 class ClusterMemory {
  public:
   ClusterMemory(const void* memory, SentBarrier& counts, int block)
@@ -29,8 +31,11 @@ class ClusterMemory {
     if (reinterpret_cast<std::uintptr_t>(memory_ + at) % sizeof(of) != 0)
       throw std::runtime_error("what is sent is not aligned to 16 bytes");
     std::memset(memory_ + at, 0xff, sizeof(of));
-    barrier_->of_->copy_bytes(sizeof(of),
-                              [to = memory_ + at, of] { std::memcpy(to, &of, sizeof(of)); });
+    barrier_->of_->copy_bytes(sizeof(of), [to = memory_ + at, of] {
+      if (std::count(to, to + sizeof(of), '\xff') != sizeof(of))
+        throw std::runtime_error("memory is written to that another block sends to");
+      std::memcpy(to, &of, sizeof(of));
+    });
   }
 
  private:
