@@ -15,15 +15,11 @@ if(PLUMB_EMULATION)
     FOLDERS ${emulation}/shadows ${emulation} KERNELS ${emulation}/kernels_wide.cpp
                  TESTS ${emulation}/test_emulated.cpp ${emulation}/test_clusters.cpp)
 
-  # The named test must find that `was` is `is` in a source; and in another, where that is given too.
+  # The named test must find that `was` is `is` in a source.
   function(plumb_faulty_wide source name was is test)
     set(target plumb_faulty_${source}_${name})
     plumb_damaged(${target} cuda_kernels/wide/${source}.cuh "${was}" "${is}" plumb_emulated_wide_cases
                   ${emulation}/kernels_wide.cpp)
-    if(ARGC GREATER 5)
-      plumb_damaged_source(cuda_kernels/wide/${ARGV5}.cuh "${ARGV6}" "${ARGV7}"
-                           ${CMAKE_CURRENT_BINARY_DIR}/faults/${target})
-    endif()
     plumb_test_damaged("wide, emulated: ${name} is found in ${source}" ${target} "${test}")
   endfunction()
   plumb_faulty_wide(wide_region one_line "params.of_x.of[1].stride * region.line_elements"
@@ -42,8 +38,7 @@ if(PLUMB_EMULATION)
   plumb_faulty_wide(wide_boxes other_pixels "warp_ % warps * wide_box_pixels + row" "row" "*outputs are boxes")
   plumb_faulty_wide(wide_cluster not_waited "sent_.wait_for_blocks(0);" "" "*random problems in clusters")
   plumb_faulty_wide(wide_cluster lost_sum "int split = 1;" "int split = 2;" "*random problems in clusters")
-  plumb_faulty_wide(wide_cluster met_early "  meet_cluster();" "" "*random problems in clusters"
-    wide_kernel "multiply_tile<fault>" "if (work.in_cluster) meet_cluster(); multiply_tile<fault>")
+  plumb_faulty_wide(wide_cluster not_met "  meet_cluster();" "" "*random problems in clusters")
   plumb_faulty_wide(wide_consumer same_terms "across ? wgmma_across_bytes : 32" "across ? 32 : 32"
     "*one image of planes under one tap")
 endif()

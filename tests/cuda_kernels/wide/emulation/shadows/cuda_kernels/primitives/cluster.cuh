@@ -26,7 +26,10 @@ class ClusterMemory {
   ClusterMemory(const void* memory, SentBarrier& counts, int block)
       : memory_(plumb_test::emulation::in_block(memory, static_cast<unsigned>(block))),
         barrier_(reinterpret_cast<SentBarrier*>(
-            plumb_test::emulation::in_block(&counts, static_cast<unsigned>(block)))) {}
+            plumb_test::emulation::in_block(&counts, static_cast<unsigned>(block)))) {
+    if (reinterpret_cast<std::uintptr_t>(barrier_->of_) == ~std::uintptr_t{0})
+      throw std::runtime_error("another block has not set its barrier up yet");
+  }
   void send(int at, const float4& of) const {
     if (reinterpret_cast<std::uintptr_t>(memory_ + at) % sizeof(of) != 0)
       throw std::runtime_error("what is sent is not aligned to 16 bytes");
