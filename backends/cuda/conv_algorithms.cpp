@@ -117,6 +117,10 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(pointwise_bf16),
       PLUMB_ENTRY(pointwise_f32_tf32),
       PLUMB_ENTRY(pointwise_f32_tf32x3),
+      PLUMB_ENTRY(pointwise_taps_fp16),
+      PLUMB_ENTRY(pointwise_taps_bf16),
+      PLUMB_ENTRY(pointwise_taps_f32_tf32),
+      PLUMB_ENTRY(pointwise_taps_f32_tf32x3),
       // grouped/: groups of few channels, each group's channels by its own filters alone.
       PLUMB_ENTRY(grouped_fp16),
       PLUMB_ENTRY(grouped_bf16),

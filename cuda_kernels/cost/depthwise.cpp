@@ -29,7 +29,11 @@ double depthwise_seconds(const ConvProblem& problem, const DeviceInfo& device,
   const double waves = std::floor(work.blocks / at_once);
   const double left = std::ceil((work.blocks - waves * at_once) / machine.units);
   const double clocks = waves * clocks_of(work.resident) + (left > 0 ? clocks_of(left) : 0);
-  const double moving = machine.moving_seconds(problem.bytes(), costs.moved) +
+  // Rows of long pieces stream. Shorter ones than 128 bytes are requests that L2 answers in parts.
+  const double pieces =
+      work.staged ? 1 + costs.short_piece * std::max(64 / work.piece_bytes - 0.5, 0.0) : 1;
+  const double moving = machine.moving_seconds(problem.bytes() * pieces,
+                                               work.staged ? costs.staged_moved : costs.moved) +
                         machine.moving_seconds(work.written_again, costs.written_again);
   return kernel_seconds(std::hypot(clocks / machine.clock_hertz, moving), device, 0);
 }

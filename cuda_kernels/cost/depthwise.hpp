@@ -19,6 +19,7 @@ struct DepthwiseWork {
   double memory_waits = 0;  ///< waits for what comes from memory
   double filter_waits = 0;  ///< waits for weights, which come one after another
   double lines = 0;  ///< lines of L1 and waves of shared memory that its warp reads and writes
+  double piece_bytes = 0;    ///< of staged rows: channels of a pixel that a warp has
   double written_again = 0;  ///< bytes of sectors that are written in parts, beyond those of y
   bool in_turn = false;      ///< a block's loads and its sums take turns, between barriers
   bool staged = false;       ///< a march over staged rows: many FMAs that wait for no other

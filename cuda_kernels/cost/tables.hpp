@@ -13,6 +13,7 @@
 #include "cuda_kernels/cost/ladder_table.hpp"
 #include "cuda_kernels/cost/octet_weights_table.hpp"
 #include "cuda_kernels/cost/pointwise_table.hpp"
+#include "cuda_kernels/cost/pointwise_taps_table.hpp"
 #include "cuda_kernels/cost/streamed_filters_table.hpp"
 #include "cuda_kernels/cost/weights_table.hpp"
 #include "cuda_kernels/cost/wide_mma_table.hpp"
@@ -31,6 +32,7 @@ struct CostTables {
   InterleavedTable interleaved;
   GroupedTable grouped;
   PointwiseTable pointwise;
+  PointwiseTapsTable pointwise_taps;
   WideTable wide;
   WideMmaTable wide_mma;
   WidePatchTable wide_patch;

@@ -5,26 +5,36 @@
 
 namespace plumb::cuda {
 
+/// The kernels that x goes through first.
+struct WideRepacking {
+  int kernels = 0;      ///< 2 where operands are split in memory, 1 or none
+  bool folds = false;   ///< taps become channels
+  double elements = 0;  ///< of the tiles that a kernel moves, those that fill them up too
+  double bytes = 0;     ///< which they read and write
+};
+
 /// How a problem is cut.
 struct WideWork {
   int m = 0, n = 0;  ///< of a tile: pixels and filters
   double works = 0;  ///< tiles of all groups and splits
   double steps = 0;  ///< of 128 bytes of channels, of one work; of all products of a term
   double splits = 1;
-  double cluster = 1;            ///< blocks that share the steps of each tile behind the whole ones
-  double whole = 0;              ///< beside clusters: tiles of a block by itself
-  double step_products = 1;      ///< that a step forms of each of its terms
-  int filter_planes = 1;         ///< that it loads
-  int filters = 1;               ///< of a group, which may be fewer than a tile's
-  bool stores_boxes = false;     ///< the copy engine stores outputs
-  bool writes_elements = false;  ///< outputs are stored one at a time
-  bool depthwise = false;        ///< groups of one channel, many in a tile
-  double read_bytes = 0, written_bytes = 0;  ///< of x and y
-  double plane_bytes = 0;                    ///< of a y whose filters do not lie side by side
+  double cluster = 1;  ///< blocks that share the steps of each tile behind the whole ones
+  double whole = 0;    ///< beside clusters: tiles of a block by itself
+  double step_products = 1;                  ///< that a step forms of each of its terms
+  int filter_planes = 1;                     ///< that it loads
+  int filters = 1;                           ///< of a group, which may be fewer than a tile's
+  bool stores_boxes = false;                 ///< the copy engine stores outputs
+  bool writes_elements = false;              ///< outputs are stored one at a time
+  bool depthwise = false;                    ///< groups of one channel, many in a tile
+  double read_bytes = 0, written_bytes = 0;  ///< of x and filters, and of y
+  bool writes_planes = false;                ///< filters do not lie side by side in y
   double sums_bytes = 0;                     ///< of the splits, written and read once
-  int repackings = 0;                        ///< kernels that x goes through first
-  double repacked_bytes = 0;                 ///< which they read and write
+  WideRepacking repacking{};
 };
+
+/// Returns the time of the kernels that x goes through first.
+double repacking_seconds(const DeviceInfo& device, const WideRepacking& work);
 
 /// Returns the time of the kernel, of those that repack x, and of the one that sums the splits. A
 /// step of any class takes as long: TF32 has half the rate, and half the channels in its 128 bytes.

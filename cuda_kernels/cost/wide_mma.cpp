@@ -36,9 +36,9 @@ double wide_mma_seconds(const DeviceInfo& device, const WideMmaWork& work) {
   const double loads = (work.m + work.n) * row_bytes / costs.l2_bytes_per_clock;
   // Outputs are written by wide's code.
   const WideTable& wide = cost_tables().wide;
-  const double stored = work.writes_elements   ? wide.of_element
-                        : work.plane_bytes > 0 ? wide.of_plane
-                                               : costs.of_output;
+  const double stored = work.writes_elements ? wide.of_element
+                        : work.writes_planes ? wide.of_plane
+                                             : costs.of_output;
   // Blocks of a multiprocessor take turns: what one waits for is hidden by the others.
   const double room = std::min(costs.shared_bytes, static_cast<double>(device.shared_memory_bytes));
   const double at_once =
@@ -48,15 +48,12 @@ double wide_mma_seconds(const DeviceInfo& device, const WideMmaWork& work) {
   // Tiles are of one length, so that the busiest multiprocessor has all of its own.
   const double tiles = std::ceil(work.works / machine.units) * tile / machine.clock_hertz;
   const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
-                        machine.moving_seconds(work.written_bytes, costs.write_share) +
-                        machine.moving_seconds(work.plane_bytes, wide.planes_share);
+                        machine.moving_seconds(work.written_bytes, costs.write_share);
   double all =
       wide.of_layers * kernel_seconds(costs.slower * (tiles + moving), device, 0) + costs.start;
   if (work.sums_bytes > 0)
-    all += machine.moving_seconds(2 * work.sums_bytes, costs.sums_share) + costs.next_kernel;
-  if (work.repacked_bytes > 0)
-    all += machine.moving_seconds(work.repacked_bytes, costs.repacking_share) + costs.next_kernel;
-  return all;
+    all += machine.moving_seconds(2 * work.sums_bytes, costs.sums_share) + wide.next_kernel;
+  return all + repacking_seconds(device, work.repacking);
 }
 
 }  // namespace plumb::cuda

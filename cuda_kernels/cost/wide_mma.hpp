@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_kernels/cost/kernel_model.hpp"
+#include "cuda_kernels/cost/wide.hpp"
 
 namespace plumb::cuda {
 
@@ -16,9 +17,9 @@ struct WideMmaWork {
   double shared_bytes = 0;                   ///< of a block
   int blocks = 1;                            ///< of a multiprocessor, where shared memory suffices
   bool writes_elements = false;              ///< outputs are stored one at a time
-  double read_bytes = 0, written_bytes = 0;  ///< of x and y
-  double plane_bytes = 0;                    ///< of a y whose filters do not lie side by side
-  double repacked_bytes = 0;                 ///< read and written before; 0: x is read as it lies
+  double read_bytes = 0, written_bytes = 0;  ///< of x and filters, and of y
+  bool writes_planes = false;                ///< filters do not lie side by side in y
+  WideRepacking repacking{};
 };
 
 /// Returns the time of the kernel, of the one that repacks x, and of the one that sums the splits.

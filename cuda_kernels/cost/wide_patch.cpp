@@ -29,8 +29,7 @@ double wide_patch_seconds(const DeviceInfo& device, const WidePatchWork& work) {
   const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
                         machine.moving_seconds(work.written_bytes, costs.write_share);
   return kernel_seconds(costs.slower * (tiles + moving), device, 0) + wide.start +
-         machine.moving_seconds(work.repacked_bytes, wide.repacking_share) +
-         work.repackings * wide.next_kernel;
+         repacking_seconds(device, work.repacking);
 }
 
 }  // namespace plumb::cuda

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda_kernels/cost/kernel_model.hpp"
+#include "cuda_kernels/cost/wide.hpp"
 
 namespace plumb::cuda {
 
@@ -20,9 +21,8 @@ struct WidePatchWork {
   double patch_bytes = 0;   ///< likewise, in the mean
   double outputs = 0;       ///< that a work stores
   WidePatchWrites writes = WidePatchWrites::filters;
-  double read_bytes = 0, written_bytes = 0;  ///< of x and y
-  int repackings = 0;                        ///< kernels that x goes through first
-  double repacked_bytes = 0;                 ///< which they read and write
+  double read_bytes = 0, written_bytes = 0;  ///< of x and filters, and of y
+  WideRepacking repacking{};
 };
 
 /// Returns the time of the kernel and of the one that repacks x.

@@ -63,7 +63,7 @@ double wide_weights_moving_clocks(const WideWeightsTraffic& traffic) {
   // Of an H100: 3.35 TB/s at 1.98 GHz.
   constexpr double bytes_per_clock = 1700, clocks_per_second = 1.98e9;
   return costs.slower * traffic.read_bytes / (bytes_per_clock * costs.read_share) +
-         traffic.repacked_bytes / (bytes_per_clock * costs.repacking_share) +
+         traffic.repacked_bytes / (bytes_per_clock * cost_tables().wide_weights.repacking_share) +
          traffic.other_kernels * costs.next_kernel * clocks_per_second;
 }
 
@@ -78,7 +78,7 @@ double wide_weights_seconds(const DeviceInfo& device, double clocks,
   const double slower = by_mma_sync ? measured.mma_sync_slower : measured.slower;
   const double all = slower * kernel_seconds(tiles + reading, device, 0) + costs.start +
                      machine.moving_seconds(traffic.written_bytes, costs.write_share) +
-                     machine.moving_seconds(traffic.repacked_bytes, costs.repacking_share) +
+                     machine.moving_seconds(traffic.repacked_bytes, measured.repacking_share) +
                      traffic.other_kernels * costs.next_kernel;
   return all * (traffic.scaled_few ? measured.few : 1);
 }

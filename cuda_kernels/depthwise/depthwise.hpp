@@ -136,21 +136,40 @@ inline constexpr int staged_columns = 7;    ///< of outputs, of a thread
 inline constexpr int staged_threads = 128;  ///< of a block, at most
 /// Neighbouring channels of a thread.
 constexpr int staged_width(std::size_t element_bytes) { return element_bytes == 8 ? 1 : 2; }
-/// Where weights stay in registers, and rows of padding are staged as zeros.
+/// Where weights stay in registers.
 constexpr bool staged_few_taps(int taps) { return taps == 3; }
+/// Columns of input under `runs` runs of outputs.
+constexpr int staged_window(const StagedForm& form, int runs) {
+  return (runs * staged_columns - 1) * form.stride + form.taps;
+}
+/// Rows of a warp's ring: one is summed, the others are on their way.
+constexpr int staged_depth(int stride, std::size_t element_bytes) {
+  return stride > 1 && element_bytes > 2 ? 3 : 4;
+}
+/// Copies of 16 bytes by a lane for a row, at most.
+constexpr int staged_copies(int taps, int stride, std::size_t element_bytes) {
+  const int bytes = staged_window({taps, stride}, 1) * 32 * staged_width(element_bytes) *
+                    static_cast<int>(element_bytes);
+  return (bytes + 511) / 512;
+}
 /// So many blocks a multiprocessor's registers have room for.
 constexpr int staged_blocks(int taps, int stride) { return taps / stride > 5 ? 3 : 4; }
 
-/// A block has some channels of `runs` runs of columns, `length` outputs down the rows, of `images`
-/// images. A dilation parts rows and columns into phases, which a block has all.
+/// A warp has a slice of the channels, `runs` runs of columns and `length` outputs down the rows,
+/// of `images` images one after another. A dilation parts rows and columns into phases, of which a
+/// warp has one. A block's warps have the same channels.
 struct StagedCut {
   StagedForm form;
-  int channels = 1, images = 1, runs = 1, length = 1;
+  int channels = 1, runs = 1, length = 1, images = 1;
   int column_phases = 1, row_phases = 1;
-  int threads = 32;
-  int rows = 0, columns = 0;  ///< of a tile of input
+  int threads = 32;  ///< of a block
   int filter_bytes = 0, shared_bytes = 0;
 };
+
+/// Warps beside each other along the columns of a phase, segments of its rows, and blocks.
+std::int64_t staged_chunks(const StagedCut& cut, const ConvProblem& problem);
+std::int64_t staged_segments(const StagedCut& cut, const ConvProblem& problem);
+std::int64_t staged_blocks_of(const StagedCut& cut, const ConvProblem& problem);
 
 struct DepthwisePlan {
   DepthwiseKernel kernel{};
@@ -196,6 +215,7 @@ struct DepthwiseChoice {
   int lanes = 0;  ///< along the columns of planes, or the channels; 0: the planner's
   std::optional<bool> vectors{};  ///< whether channels come in vectors; empty: the planner's
   int length = 0;                 ///< of a march; 0: the planner's
+  int images = 0;                 ///< of a warp of staged rows; 0: the planner's
   std::optional<bool> whole{};    ///< whether planes are held whole; empty: the planner's
   std::optional<bool> staged{};   ///< whether a march's rows are staged; empty: the planner's
 };

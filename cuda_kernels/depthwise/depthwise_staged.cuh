@@ -1,29 +1,15 @@
-// Depthwise convolutions of images whose channels lie side by side: the rows and columns under a
-// block's outputs come to shared memory as they are stored, with zeros for the padding, by copies
-// of 16 bytes. A thread has neighbouring channels of a run of columns and marches down the rows:
-// each element is read and widened once for all outputs of the thread that it adds to.
+// Depthwise convolutions of images whose channels lie side by side. Each warp marches down the rows
+// of some columns by itself: rows of x come as they are stored to a ring in shared memory, by
+// copies of 16 bytes that are some rows ahead of the sums. A thread has neighbouring channels of a
+// run of columns: each element is read and widened once for all outputs of the thread that it adds
+// to.
 #pragma once
 
 #include "cuda_kernels/depthwise/depthwise_params.cuh"
+#include "cuda_kernels/depthwise/depthwise_ring.cuh"
 #include "cuda_kernels/depthwise/depthwise_rounded.cuh"
-#include "cuda_kernels/depthwise/depthwise_vectors.cuh"
-#include "cuda_kernels/primitives/async_copy.cuh"
-#include "cuda_kernels/primitives/dynamic_shared.cuh"
 
 namespace plumb::cuda::depthwise {
-
-struct StagedParams {
-  DeepShape<int> shape;
-  Divisor<int> groups_c{}, tiles_w{}, tiles_p{};  ///< blocks
-  Divisor<int> lanes{};                           ///< threads along the channels
-  Divisor<int> runs{};                            ///< of columns, of a block
-  Divisor<int> column_phases{}, row_phases{};     ///< the dilations
-  Divisor<int> vectors{}, slots{};                ///< copies of a pixel and of a row
-  int images = 0, all_images = 0;                 ///< of a block, and all
-  int channels = 0, length = 0;                   ///< of a block, and rows of a thread
-  int rows = 0, columns = 0;                      ///< of a tile of input
-  int filter_bytes = 0, row_lanes = 0;
-};
 
 /// Returns a sum by its definition: zeros of the padding may have met an Inf, which gives a NaN.
 template <class Stored>
@@ -49,33 +35,30 @@ class Staged {
   using Scalar = Sum<Stored>;
 
   __device__ Staged(const StagedParams& params, const Stored* x, const Stored* w)
-      : params_(params), x_(x), w_(w), thread_(static_cast<int>(threadIdx.x)) {
-    const DeepShape<int>& shape = params.shape;
+      : params_(params), x_(x), w_(w) {
+    const auto [item_group, slice] = params.slices.divide(static_cast<int>(blockIdx.x));
+    first_k_ = slice * params.channels;
+    find_rows(item_group * static_cast<int>(blockDim.x / 32) + static_cast<int>(threadIdx.x / 32));
     filters_ = reinterpret_cast<Scalar*>(dynamic_shared());
-    tile_ = reinterpret_cast<Stored*>(dynamic_shared() + params.filter_bytes);
-    const auto [above_c, group] = params.groups_c.divide(static_cast<int>(blockIdx.x));
-    const auto [above_w, tile_w] = params.tiles_w.divide(above_c);
-    const auto [images, tile_p] = params.tiles_p.divide(above_w);
-    first_k_ = group * params.channels;
-    first_n_ = images * params.images;
-    first_q_ = tile_w * params.runs.value() * columns;
-    first_p_ = tile_p * params.length * params.row_phases.value();
-    // Where taps are few rows of padding are zeros, otherwise they are left out.
-    const int from = first_p_ * stride - shape.rows.before;
-    const int span = (params.length * params.row_phases.value() - 1) * stride +
-                     (taps - 1) * params.row_phases.value() + 1;
-    first_h_ = few_taps ? from : max(from, 0);
-    rows_ = few_taps ? span : max(min(from + span, shape.rows.extent) - first_h_, 0);
   }
 
   __device__ void run(Stored* y, const Epilogue<Stored>& epilogue) {
-    load_tile();
+    Rows rows(params_, ring());
+    if (images_ > 0)
+      rows.begin(x_ + first_n_ * params_.shape.x_n, images_,
+                 {first_h_, begin_, end_, (count_ + live - 1) * stride},
+                 q_ * stride - params_.shape.columns.before, first_k_,
+                 (params_.runs * columns - 1) * stride + taps);
     load_filters();
-    wait_for_copies();
     __syncthreads();
-    if (!find_place()) return;
-    march(y, epilogue);
-    // A call among the sums would have all of them saved around it.
+    if (images_ <= 0) return;
+    find_place();
+    if constexpr (few_taps)
+#pragma unroll
+      for (int tap = 0; tap < taps * taps; ++tap) read_weight(tap, weights_[tap]);
+    for (int image = 0; image < images_; ++image)
+      march(rows, image * count_, first_output(y, image), epilogue);
+      // A call among the sums would have all of them saved around it.
 #pragma unroll 1
     for (int output = 0; undefined_ >> output != 0; ++output)
       if (undefined_ >> output & 1) write_defined(output, y, epilogue);
@@ -86,39 +69,43 @@ class Staged {
   static constexpr int columns = staged_columns;
   static constexpr int window = (columns - 1) * stride + taps;
   static constexpr int live = (taps + stride - 1) / stride;  ///< outputs under way
+  static constexpr int depth = staged_depth(stride, sizeof(Stored));
   static constexpr bool few_taps = staged_few_taps(taps);
   /// Sums move on to the next registers by name alone where so many steps are unrolled.
   static constexpr int unrolled = live <= 3 ? live : 1;
-  static constexpr int vector = 16 / sizeof(Stored);
+  using Rows = RowRing<Stored, depth, staged_copies(taps, stride, sizeof(Stored)), few_taps>;
 
-  /// Copies the tile, a slot of a row by one thread, down its rows. Columns and channels beyond the
-  /// image are zeros.
-  __device__ void load_tile() const {
+  __device__ Stored* ring() const {
+    return reinterpret_cast<Stored*>(dynamic_shared() + params_.filter_bytes) +
+           static_cast<int>(threadIdx.x / 32) * depth * params_.row_elements;
+  }
+  __device__ Stored* first_output(Stored* y, int image) const {
     const DeepShape<int>& shape = params_.shape;
-    const int slots = params_.slots.value(), all = slots * params_.row_lanes;
-    const int pixel = params_.channels, row = params_.columns * pixel;
-    const int first_w = first_q_ * stride - shape.columns.before;
-    const int images = min(params_.images, params_.all_images - first_n_);
-    for (int i = thread_; i < all; i += static_cast<int>(blockDim.x)) {
-      const auto [first_row, slot] = params_.slots.divide(i);
-      const auto [column, in_pixel] = params_.vectors.divide(slot);
-      const int v = first_w + column, c = first_k_ + in_pixel * vector;
-      const bool there = v >= 0 && v < shape.columns.extent && c < shape.k.value();
-      const int offset = there ? v * shape.columns.x_step + c * shape.x_c : 0;
-      for (int image = 0; image < images; ++image) {
-        const Stored* from = x_ + ((first_n_ + image) * shape.x_n +
-                                   (first_h_ + first_row) * shape.rows.x_step + offset);
-        Stored* to = tile_ + ((image * params_.rows + first_row) * row + slot * vector);
-#pragma unroll 4
-        for (int j = first_row; j < rows_; j += params_.row_lanes) {
-          const int h = first_h_ + j;
-          const bool here = there && (!few_taps || (h >= 0 && h < shape.rows.extent));
-          copy_16_bytes_async(to, here ? from : x_, here ? 16 : 0);
-          from += params_.row_lanes * shape.rows.x_step, to += params_.row_lanes * row;
-        }
-      }
-    }
-    commit_copies();
+    return y + ((first_n_ + image) * shape.y_n + k_ * shape.y_k + p_ * shape.rows.y_step +
+                q_ * shape.columns.y_step);
+  }
+
+  /// Sets which rows of outputs the warp makes, the columns they begin at, and the rows under them.
+  __device__ void find_rows(int item) {
+    const DeepShape<int>& shape = params_.shape;
+    const auto [above_w, chunk] = params_.chunks.divide(item);
+    const auto [above_phase, column_phase] = params_.column_phases.divide(above_w);
+    const auto [above_segment, segment] = params_.segments.divide(above_phase);
+    const auto [sequence, row_phase] = params_.row_phases.divide(above_segment);
+    const int apart = params_.row_phases.value(), columns_apart = params_.column_phases.value();
+    first_n_ = sequence * params_.images;
+    p_ = segment * params_.length * apart + row_phase;
+    q_ = chunk * params_.runs * columns * columns_apart + column_phase;
+    const int left = shape.p.value() - p_;
+    count_ = left <= 0 ? 0 : min(params_.length, params_.row_phases.quotient(left + apart - 1));
+    // A dilation may leave phases of fewer outputs, and the last block warps without any.
+    const bool some = count_ > 0 && q_ < shape.q.value();
+    images_ = some ? min(params_.images, params_.all_images - first_n_) : 0;
+    const int above = shape.rows.before - p_ * stride, below = shape.rows.extent + above;
+    begin_ = above > 0 ? params_.row_phases.quotient(above + apart - 1) : 0;
+    end_ = min((count_ - 1) * stride + taps,
+               below > 0 ? params_.row_phases.quotient(below + apart - 1) : 0);
+    first_h_ = -above;
   }
 
   /// Puts all taps of a thread's channels side by side: threads read them from different banks.
@@ -128,7 +115,7 @@ class Staged {
     const DeepShape<int>& shape = params_.shape;
     const int all = min(params_.channels, shape.k.value() - first_k_) * of_channel;
     const int threads = static_cast<int>(blockDim.x);
-    for (int i = thread_; i < all; i += together * threads) {
+    for (int i = static_cast<int>(threadIdx.x); i < all; i += together * threads) {
       Stored weights[together];
 #pragma unroll
       for (int j = 0; j < together; ++j) {
@@ -148,46 +135,39 @@ class Staged {
     }
   }
 
-  /// Sets which outputs the thread makes, and says whether there are any.
-  __device__ bool find_place() {
+  /// Sets which columns and channels of the warp's outputs are the thread's.
+  __device__ void find_place() {
     const DeepShape<int>& shape = params_.shape;
-    const auto [item, lane] = params_.lanes.divide(thread_);
-    const auto [above_w, run] = params_.runs.divide(item);
-    const auto [image, row_phase] = params_.row_phases.divide(above_w);
-    const auto [chunk, column_phase] = params_.column_phases.divide(run);
-    const int in_tile = chunk * columns * params_.column_phases.value() + column_phase;
-    n_ = first_n_ + image, k_ = first_k_ + lane * width;
-    p_ = first_p_ + row_phase, q_ = first_q_ + in_tile;
-    const int apart = params_.row_phases.value(), left = shape.p.value() - p_;
-    count_ = left <= 0 ? 0 : min(params_.length, params_.row_phases.quotient(left + apart - 1));
-    if (image >= params_.images || n_ >= params_.all_images || k_ >= shape.k.value() ||
-        q_ >= shape.q.value() || count_ <= 0)
-      return false;
     const int columns_apart = params_.column_phases.value();
-    written_ =
-        min(columns, params_.column_phases.quotient(shape.q.value() - q_ + columns_apart - 1));
-    weights_at_ = lane * taps * taps * width;
-    const int row = image * params_.rows + p_ * stride - shape.rows.before - first_h_;
-    at_ = (row * params_.columns + in_tile * stride) * params_.channels + lane * width;
-    hold(at_), hold(written_), hold(weights_at_);
-    return true;
+    const auto [run, lane] = params_.lanes.divide(static_cast<int>(threadIdx.x % 32));
+    k_ = first_k_ + lane * width, q_ += run * columns * columns_apart;
+    const bool some = run < params_.runs && k_ < shape.k.value() && q_ < shape.q.value();
+    written_ = some ? min(columns,
+                          params_.column_phases.quotient(shape.q.value() - q_ + columns_apart - 1))
+                    : 0;
+    // A thread without outputs sums those of another.
+    if (!some) k_ = first_k_;
+    weights_at_ = some ? lane * taps * taps * width : 0;
+    const int at = some ? run * columns * stride * params_.channels + lane * width : 0;
+    line_ = ring() + at;
+    hold(written_), hold(weights_at_);
   }
 
-  __device__ void march(Stored* y, const Epilogue<Stored>& epilogue) {
-    const DeepShape<int>& shape = params_.shape;
-    const int apart = params_.row_phases.value();
-    const int row = apart * params_.columns * params_.channels;
-    if constexpr (few_taps)
+  /// Sums an image, whose rows of outputs are numbered from `first` on.
+  __device__ void march(Rows& rows, int first, Stored* to, const Epilogue<Stored>& epilogue) {
+    // No sum lives from image to image, which takes registers.
 #pragma unroll
-      for (int tap = 0; tap < taps * taps; ++tap) read_weight(tap, weights_[tap]);
+    for (int m = 0; m < live; ++m)
+#pragma unroll
+      for (int i = 0; i < columns; ++i)
+#pragma unroll
+        for (int e = 0; e < width; ++e) sums_[m][i][e] = 0;
     Scalar bias[width];
 #pragma unroll
     for (int e = 0; e < width; ++e) bias[e] = epilogue.template bias_of<Scalar>(k_ + e);
     const bool plain = !epilogue.bias && epilogue.least < 0 && !epilogue.accumulate;
-    const int steps = count_ + live - 1;
-    int h = p_ * stride - shape.rows.before;
-    Stored* to =
-        y + (n_ * shape.y_n + k_ * shape.y_k + p_ * shape.rows.y_step + q_ * shape.columns.y_step);
+    const int steps = count_ + live - 1,
+              y_row = params_.row_phases.value() * params_.shape.rows.y_step;
     for (int base = 0; base < steps; base += unrolled)
 #pragma unroll
       for (int u = 0; u < unrolled; ++u) {
@@ -196,14 +176,12 @@ class Staged {
         begin_output();
 #pragma unroll
         for (int j = 0; j < stride; ++j) {
-          // Behind the last row of taps of the last output the tile has no row.
-          const bool reaches = (live - 1) * stride + j < taps || step < steps - 1;
-          if (reaches && (few_taps || (h >= 0 && h < shape.rows.extent))) add_row(j, step);
-          h += apart, at_ += row;
+          const int row = step * stride + j;
+          if (few_taps || (row >= begin_ && row < end_)) add_row(j, step, line_ + rows.next());
         }
         if (step < live - 1) continue;
-        write(step - (live - 1), bias, plain, to, epilogue);
-        to += apart * shape.rows.y_step;
+        write(first + step - (live - 1), bias, plain, to, epilogue);
+        to += y_row;
       }
   }
 
@@ -223,11 +201,9 @@ class Staged {
     for (int e = 0; e < width; ++e) to[e] = values.of[e];
   }
 
-  /// Adds the row of input that the thread has come to, number `j` of its step, to the outputs
-  /// under way.
-  __device__ __forceinline__ void add_row(int j, int step) {
-    const int next = params_.column_phases.value() * params_.channels;
-    const Stored* const line = tile_ + at_;
+  /// Adds a row of input, number `j` of its step, to the outputs under way.
+  __device__ __forceinline__ void add_row(int j, int step, const Stored* line) {
+    const int next = params_.channels;
     Scalar input[window][width];
 #pragma unroll
     for (int i = 0; i < window; ++i) {
@@ -307,29 +283,29 @@ class Staged {
   }
 
   __device__ void write_defined(int output, Stored* y, const Epilogue<Stored>& epilogue) const {
-    const DeepShape<int>& shape = params_.shape;
-    const int p = p_ + output * params_.row_phases.value();
-    for (int k = k_; k < k_ + width; ++k)
-      for (int i = 0; i < columns; ++i) {
-        const int q = q_ + i * params_.column_phases.value();
-        if (q >= shape.q.value()) break;
+    const int image = output / count_, row = (output - image * count_) * params_.row_phases.value();
+    const int apart = params_.column_phases.value(), y_column = params_.shape.columns.y_step;
+    Stored* const to = first_output(y, image) + row * params_.shape.rows.y_step;
+    for (int e = 0; e < width; ++e)
+      for (int i = 0; i < written_; ++i)
         epilogue.store(
-            y[n_ * shape.y_n + k * shape.y_k + p * shape.rows.y_step + q * shape.columns.y_step],
-            staged_sum(params_, x_, w_, n_, k, p, q), k);
-      }
+            to[e * params_.shape.y_k + i * apart * y_column],
+            staged_sum(params_, x_, w_, first_n_ + image, k_ + e, p_ + row, q_ + i * apart),
+            k_ + e);
   }
 
   const StagedParams& params_;
   const Stored *x_, *w_;
   Scalar* filters_;
-  Stored* tile_;
-  int thread_;
-  int first_k_, first_n_, first_q_, first_p_, first_h_, rows_;  ///< of the block
-  int n_ = 0, k_ = 0, p_ = 0, q_ = 0, count_ = 0;               ///< of the thread
-  int weights_at_ = 0;                                          ///< in the block's filters
-  int written_ = 0;  ///< columns of the thread that y has
-  int at_ = 0;       ///< where the row of input lies in the tile that the thread has come to
-  unsigned long long undefined_ = 0;  ///< rows of outputs that are left, a bit each
+  const Stored* line_ = nullptr;              ///< the thread's columns of the ring's first row
+  int first_k_;                               ///< of the block
+  int first_n_, images_, first_h_, first_w_;  ///< of the warp
+  int begin_, end_;                           ///< of the rows under its outputs, those of x
+  int k_ = 0, p_, q_, count_;                 ///< of the thread
+  int weights_at_ = 0;                        ///< in the block's filters
+  int written_ = 0;                           ///< columns of the thread that y has
+  int at_ = 0;                                ///< in a row of the ring
+  unsigned long long undefined_ = 0;          ///< rows of outputs that are left, a bit each
   Scalar weights_[few_taps ? taps * taps : 1][width];
   Scalar sums_[live][columns][width] = {};
 };

@@ -11,20 +11,21 @@ namespace plumb::cuda::depthwise {
 
 inline StagedParams staged_params(const StagedCut& cut, const ConvProblem& p, int bytes) {
   StagedParams params{.shape = DeepShape<int>(p)};
-  params.groups_c = Divisor<int>(ceil_div(p.k, cut.channels));
-  params.tiles_w = Divisor<int>(ceil_div(p.q(), std::int64_t{cut.runs} * staged_columns));
-  params.tiles_p = Divisor<int>(ceil_div(p.p(), std::int64_t{cut.length} * cut.row_phases));
-  params.lanes = Divisor<int>(cut.channels / staged_width(bytes));
-  params.runs = Divisor<int>(cut.runs);
+  params.slices = Divisor<int>(ceil_div(p.k, cut.channels));
+  params.chunks = Divisor<int>(staged_chunks(cut, p));
+  params.segments = Divisor<int>(staged_segments(cut, p));
   params.column_phases = Divisor<int>(cut.column_phases);
   params.row_phases = Divisor<int>(cut.row_phases);
-  const int vectors = cut.channels * bytes / 16;
-  params.vectors = Divisor<int>(vectors), params.slots = Divisor<int>(cut.columns * vectors);
+  params.lanes = Divisor<int>(cut.channels / staged_width(bytes));
+  params.vectors = Divisor<int>(cut.channels * bytes / 16);
   params.images = cut.images, params.all_images = static_cast<int>(p.n);
-  params.channels = cut.channels, params.length = cut.length;
-  params.rows = cut.rows, params.columns = cut.columns;
+  params.channels = cut.channels, params.runs = cut.runs, params.length = cut.length;
+  params.row_elements = staged_window(cut.form, cut.runs) * cut.channels;
   params.filter_bytes = cut.filter_bytes;
-  params.row_lanes = std::max(cut.threads / params.slots.value(), 1);
+  const int together = 32 / params.vectors.value();
+  params.copy_elements = together * cut.channels;
+  params.copy_x_step = together * cut.column_phases * params.shape.columns.x_step;
+  params.row_x_step = cut.row_phases * params.shape.rows.x_step;
   return params;
 }
 
@@ -39,8 +40,7 @@ inline bool staged_aligned(const ConvLaunch& call, int bytes) {
 template <class Stored>
 void launch_staged(const StagedCut& cut, const ConvLaunch& call) {
   const StagedParams params = staged_params(cut, call.problem, sizeof(Stored));
-  const std::int64_t blocks = std::int64_t{params.groups_c.value()} * params.tiles_w.value() *
-                              params.tiles_p.value() * ceil_div(call.problem.n, cut.images);
+  const std::int64_t blocks = staged_blocks_of(cut, call.problem);
   const auto launch = [&]<std::size_t i>() {
     constexpr StagedForm form = staged_forms[i];
     if (!(form == cut.form)) return false;

@@ -31,10 +31,6 @@ struct Axis {
     return taps == form.taps && strided && (form.stride == 1 || phases == 1);
   }
   std::int64_t of_phase() const { return ceil_div(outputs, phases); }
-  /// The input under so many outputs, all phases of them.
-  std::int64_t span(std::int64_t count, const StagedForm& form) const {
-    return (count - 1) * form.stride + (taps - 1) * phases + 1;
-  }
 };
 
 class StagedPlanner {
@@ -54,8 +50,8 @@ class StagedPlanner {
     const std::optional<StagedForm> form = form_of();
     if (!form || !lies_in_vectors()) return {};
     std::optional<double> least;
-    const auto consider = [&](int lanes, int length) {
-      const std::optional<StagedCut> cut = this->cut(*form, lanes, length);
+    const auto consider = [&](int lanes, int length, int images) {
+      const std::optional<StagedCut> cut = this->cut(*form, lanes, length, images);
       if (!cut) return;
       const double seconds = depthwise_seconds(p_, device_, work_of(*cut));
       if (!least || seconds < *least) least = seconds, plan.staged = *cut;
@@ -64,18 +60,29 @@ class StagedPlanner {
       // Pieces of sectors only where a dilation leaves room for no more.
       if (least && lanes * width_ * bytes_ < memory_sector_bytes) break;
       if (!balanced(lanes) || (choice_.lanes > 0 && lanes > choice_.lanes)) continue;
-      if (choice_.length > 0)
-        consider(lanes, choice_.length);
-      else
-        for (const int length : {64, 56, 28, 19, 14, 10, 7, 5, 4, 3, 2, 1}) consider(lanes, length);
+      for_each_share([&](int length, int images) { consider(lanes, length, images); });
       if (choice_.lanes > 0 && least) break;
     }
     return least;
   }
 
  private:
-  static constexpr int max_lanes = 64;
+  static constexpr int max_lanes = 32;
   static constexpr std::int64_t shared_of_unit = 228 << 10;
+
+  /// What a warp may have of the rows: a segment of an image, or short images one after another, as
+  /// many as there are bits for a thread's rows of outputs.
+  template <class Consider>
+  void for_each_share(const Consider& consider) const {
+    const int most =
+        static_cast<int>(std::clamp<std::int64_t>(march_max_length / rows_.of_phase(), 1, p_.n));
+    const int asked = std::min(choice_.images, most);
+    if (choice_.length > 0) return consider(choice_.length, 1);
+    if (asked > 1) return consider(march_max_length, asked);
+    for (const int length : {64, 56, 28, 19, 14, 10, 7, 5, 4, 3, 2, 1}) consider(length, 1);
+    for (int images = 2; asked == 0 && images <= most; images *= 2)
+      consider(march_max_length, images);
+  }
 
   std::optional<StagedForm> form_of() const {
     for (const StagedForm& form : staged_forms)
@@ -103,53 +110,42 @@ class StagedPlanner {
     return ceil_div(p_.c, channels - vector_ > 0 ? channels - vector_ : 1) > groups;
   }
 
-  /// The cut of a block of so many lanes along the channels and rows of a thread: its other threads
-  /// are along the columns, then along the images.
-  std::optional<StagedCut> cut(const StagedForm& form, int lanes, std::int64_t length) const {
-    StagedCut cut{.form = form, .channels = lanes * width_};
-    constexpr std::int64_t max_length = march_max_length, alone = 1 << 10;
-    // Blocks load while others sum: as many as registers have room for.
-    const std::int64_t shared_of_block =
-        shared_of_unit / staged_blocks(form.taps, form.stride) - alone;
-    const std::int64_t longest = std::clamp<std::int64_t>(length, 1, max_length);
+  /// The cut of a warp of so many lanes along the channels: its others are along the columns.
+  std::optional<StagedCut> cut(const StagedForm& form, int lanes, std::int64_t length,
+                               int images) const {
+    StagedCut cut{.form = form, .channels = lanes * width_, .images = images};
+    const std::int64_t longest = std::clamp<std::int64_t>(length, 1, march_max_length);
     const std::int64_t outputs = rows_.of_phase();
     cut.length = static_cast<int>(ceil_div(outputs, ceil_div(outputs, longest)));
-    const std::int64_t phases = rows_.phases * columns_.phases;
-    const std::int64_t room = std::min(choice_.threads, staged_threads) / lanes;
-    if (phases > room) return {};
+    constexpr std::int64_t max_phases = 1 << 20;  // columns of a thread beyond the last stay ints
+    if (rows_.phases > max_phases || columns_.phases > max_phases) return {};
     cut.row_phases = static_cast<int>(rows_.phases);
     cut.column_phases = static_cast<int>(columns_.phases);
     const std::int64_t chunks = ceil_div(columns_.of_phase(), staged_columns);
-    const std::int64_t of_block = std::min(chunks, room / phases);
-    for (std::int64_t some = of_block; some > 0; --some) {
-      // Blocks along the columns are as wide as each other.
-      const std::int64_t wide = ceil_div(chunks, ceil_div(chunks, some));
-      cut.runs = static_cast<int>(wide * columns_.phases);
-      std::int64_t images = wide < chunks ? 1 : std::min(p_.n, room / (wide * phases));
-      for (; images > 0; --images) {
-        cut.images = static_cast<int>(images);
-        if (measure(cut) <= shared_of_block) break;
+    // Blocks load while others sum: as many as registers have room for.
+    constexpr std::int64_t alone = 1 << 10;
+    const std::int64_t room = shared_of_unit / staged_blocks(form.taps, form.stride) - alone;
+    for (std::int64_t some = std::min<std::int64_t>(chunks, 32 / lanes); some > 0; --some) {
+      // Warps along the columns are as wide as each other.
+      cut.runs = static_cast<int>(ceil_div(chunks, ceil_div(chunks, some)));
+      for (int warps = std::min(choice_.threads, staged_threads) / 32; warps > 0; --warps) {
+        cut.threads = 32 * warps;
+        if (measure(cut) <= room) return cut;
       }
-      if (images == 0) continue;
-      cut.threads = static_cast<int>((lanes * wide * phases * images + 31) / 32 * 32);
-      return cut;
     }
     return {};
   }
-  /// Counts the shared memory of a cut.
+  /// Counts the shared memory of a cut. One whose lanes would copy too much takes more than there
+  /// is.
   std::int64_t measure(StagedCut& cut) const {
-    // Rows of padding are there where taps are few.
-    const std::int64_t span = rows_.span(std::int64_t{cut.length} * rows_.phases, cut.form);
-    const std::int64_t rows = staged_few_taps(cut.form.taps) ? span : std::min(rows_.extent, span);
-    const std::int64_t columns = columns_.span(std::int64_t{cut.runs} * staged_columns, cut.form);
-    const std::int64_t filters =
-        ceil_div(std::int64_t{cut.form.taps} * cut.form.taps * cut.channels * sum_bytes_, 16) * 16;
-    const std::int64_t pixels = cut.images * rows * columns;
-    constexpr std::int64_t never_fits = 1 << 20;
-    if (columns > never_fits || pixels > never_fits) return never_fits;
-    cut.rows = static_cast<int>(rows), cut.columns = static_cast<int>(columns);
-    cut.filter_bytes = static_cast<int>(filters);
-    cut.shared_bytes = static_cast<int>(filters + pixels * cut.channels * bytes_);
+    const auto bytes = static_cast<std::size_t>(bytes_);
+    const int columns = staged_window(cut.form, cut.runs), vectors = cut.channels / vector_;
+    if (ceil_div(columns, 32 / vectors) > staged_copies(cut.form.taps, cut.form.stride, bytes))
+      return shared_of_unit;
+    const int weights = cut.form.taps * cut.form.taps * cut.channels;
+    cut.filter_bytes = static_cast<int>(ceil_div(std::int64_t{weights} * sum_bytes_, 16) * 16);
+    cut.shared_bytes = cut.filter_bytes + cut.threads / 32 * staged_depth(cut.form.stride, bytes) *
+                                              columns * cut.channels * bytes_;
     return cut.shared_bytes;
   }
 
@@ -180,37 +176,32 @@ class StagedPlanner {
     constexpr double lanes = 32, line_bytes = 128, shared_of_launch = 1 << 10;
     const StagedForm& form = cut.form;
     const double taps = form.taps, live = std::ceil(taps / form.stride), width = width_;
-    const double threads = cut.threads, columns = staged_columns;
+    const double threads = cut.threads, columns = staged_columns, images = cut.images;
     const double by_shared =
         std::floor(number(shared_of_unit) / (cut.shared_bytes + shared_of_launch));
     const double by_registers =
         std::floor(staged_blocks(form.taps, form.stride) * staged_threads / threads);
-    DepthwiseWork work{
-        .blocks = number(ceil_div(p_.k, cut.channels)) *
-                  number(ceil_div(columns_.outputs, std::int64_t{cut.runs} * staged_columns)) *
-                  number(ceil_div(rows_.outputs, std::int64_t{cut.length} * rows_.phases)) *
-                  number(ceil_div(p_.n, cut.images)),
-        .resident = std::clamp(std::min(by_shared, by_registers), 1.0, 32.0),
-        .warps = threads / lanes,
-        .in_turn = true,
-        .staged = true,
-        .is_double = bytes_ == 8};
+    DepthwiseWork work{.blocks = number(staged_blocks_of(cut, p_)),
+                       .resident = std::clamp(std::min(by_shared, by_registers), 1.0, 32.0),
+                       .warps = threads / lanes,
+                       .staged = true,
+                       .is_double = bytes_ == 8};
     const bool few_taps = staged_few_taps(form.taps);
-    const double inside = few_taps ? 1 : taps_inside();
-    const double steps = cut.length + live - 1, rows = steps * form.stride * inside;
+    const double inside = taps_inside();
+    const double steps = images * (cut.length + live - 1), rows = steps * form.stride * inside;
     // Few taps meet outputs of the neighbours too, which are not kept.
-    const double tap_rows = few_taps ? steps * taps : cut.length * taps * inside;
-    const double window = (columns - 1) * form.stride + taps;
+    const double tap_rows = (few_taps ? steps : images * cut.length) * taps * inside;
+    const double window = staged_window(form, 1), columns_in = staged_window(form, cut.runs);
     const double weights = few_taps ? taps * taps : tap_rows * taps;
-    const double copies = number(cut.images) * cut.rows * cut.columns * cut.channels / vector_;
-    const double of_thread = std::ceil(copies / threads);
+    const double copies = std::ceil(columns_in / (32 / (cut.channels / vector_)));
     const double filters = std::ceil(cut.channels * taps * taps / threads);
     const double widened = bytes_ == 2 ? width : 0;
     const double moved = live > 3 ? (live - 1) * columns * width : 0;
+    const double made = images * cut.length;
     work.fmas = tap_rows * taps * columns * width;
-    work.instructions = 250 + 6 * of_thread + 15 * filters + weights + steps * (moved + 12) +
-                        rows * (10 + window * (1 + widened)) +
-                        cut.length * (20 + columns * (4 + 2 * width));
+    work.instructions = 300 + 15 * filters + weights + steps * (moved + 12) +
+                        rows * (100 + 5 * copies + window * (1 + widened)) +
+                        made * (20 + columns * (4 + 2 * width));
     // Channels of a pixel are one piece of memory. L2 hands on whole sectors of it, 64 bytes in a
     // clock, and a piece is at least a line of its own.
     constexpr double copy_bytes = 16, sector = memory_sector_bytes, l2_bytes = 64;
@@ -219,9 +210,10 @@ class StagedPlanner {
     const double read = std::max(of_warp * waste / l2_bytes, of_warp / piece);
     const double words = width * bytes_ * lanes / line_bytes;
     const double written = std::max(words * waste, lanes * width / cut.channels);
-    work.lines = rows * window * words + weights * width * sum_bytes_ * lanes / line_bytes +
-                 cut.length * columns * written + of_thread * (read + of_warp / line_bytes) +
+    work.lines = rows * (window * words + copies * (read + of_warp / line_bytes)) +
+                 weights * width * sum_bytes_ * lanes / line_bytes + made * columns * written +
                  2 * filters;
+    work.piece_bytes = piece;
     work.memory_waits = 2;
     work.filter_waits = std::ceil(filters / 4);
     return work;
@@ -235,6 +227,21 @@ class StagedPlanner {
 };
 
 }  // namespace
+
+std::int64_t staged_chunks(const StagedCut& cut, const ConvProblem& problem) {
+  return ceil_div(ceil_div(problem.q(), std::int64_t{cut.column_phases}),
+                  std::int64_t{cut.runs} * staged_columns);
+}
+std::int64_t staged_segments(const StagedCut& cut, const ConvProblem& problem) {
+  return ceil_div(ceil_div(problem.p(), std::int64_t{cut.row_phases}), std::int64_t{cut.length});
+}
+std::int64_t staged_blocks_of(const StagedCut& cut, const ConvProblem& problem) {
+  const std::int64_t warps = staged_chunks(cut, problem) * cut.column_phases *
+                             staged_segments(cut, problem) * cut.row_phases *
+                             ceil_div(problem.n, std::int64_t{cut.images});
+  return ceil_div(warps, std::int64_t{cut.threads} / 32) *
+         ceil_div(problem.k, std::int64_t{cut.channels});
+}
 
 std::optional<double> plan_staged(const ConvProblem& problem, const DeviceInfo& device,
                                   const DepthwiseChoice& choice, DepthwisePlan& plan) {

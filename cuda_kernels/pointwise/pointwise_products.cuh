@@ -40,11 +40,11 @@ struct PointwiseHalves {
   }
 };
 
-/// Adds the products of a unit; of three the small ones first. `filters` are the lane's of the
-/// unit's first tile.
+/// Adds the products of a unit, of its first `steps` k steps; of three the small ones first.
+/// `filters` are the lane's of the unit's first tile.
 template <PointwiseFault fault, class Arithmetic, int n8_tiles, class Fragments>
 __device__ void add_unit(PointwiseSums<Arithmetic, n8_tiles>& sums, const Fragments& fragments,
-                         int unit, const char* filters, Arithmetic) {
+                         int unit, const char* filters, Arithmetic, int steps = 2) {
   constexpr int m16_tiles = Arithmetic::m16_tiles, planes = Arithmetic::planes;
   uint4 b[n8_tiles][planes];
 #pragma unroll
@@ -55,6 +55,7 @@ __device__ void add_unit(PointwiseSums<Arithmetic, n8_tiles>& sums, const Fragme
                                                                   pointwise_fragment_bytes);
 #pragma unroll
   for (int step = 0; step < 2; ++step) {
+    if (step >= steps) break;
     const auto columns = [&](int i, int plane, Fragment(&to)[2]) {
       to[0] = word(b[i][plane], 2 * step), to[1] = word(b[i][plane], 2 * step + 1);
     };

@@ -8,6 +8,7 @@
 #include "cuda_kernels/wide/wide.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
 #include "cuda_kernels/wide/wide_boxes.hpp"
+#include "cuda_kernels/wide/wide_traffic.hpp"
 #include "plumb/support.hpp"
 
 namespace plumb::cuda {
@@ -100,28 +101,21 @@ bool stores_boxes(const ConvProblem& p, const WideFilters& filters, bool across)
          boxes_of_outputs(p, filters.groups, nullptr, across).has_value();
 }
 
-/// The bytes of x and y, and those that repacking moves.
+/// The bytes that a launch moves besides those that its steps load.
 struct WideTraffic {
-  double read, written, planes, repacked = 0;
-  int repackings;  ///< kernels: three products look for the largest magnitudes first
+  double read, written;
+  bool planes;  ///< filters do not lie side by side in y
+  WideRepacking repacking;
 
-  WideTraffic(const ConvProblem& p, const WideFold& fold, const WideInput& input)
-      : written(bytes(p, p.y_extents())),
-        planes(p.k > 1 && p.y_strides[1] != 1 ? written : 0),
-        repackings(input.repacks ? std::min(input.planes, 2) : 0) {
-    const double stored = bytes(p, p.x_extents());
+  WideTraffic(const ConvProblem& p, const WideFilters& filters, const WideInput& input)
+      : written(bytes_of(p, p.y_extents())),
+        planes(p.k > 1 && p.y_strides[1] != 1),
+        repacking(repacking_of(p, filters, input)) {
     // A stride passes over rows of x.
-    read = stored / static_cast<double>(std::max<std::int64_t>(p.stride.h / p.r, 1));
-    if (!input.repacks) return;
-    const double written_x = static_cast<double>(p.n) * static_cast<double>(input.image_bytes());
-    repacked = repackings * stored + written_x;
-    if (fold.axes != 0) read = written_x;
-  }
-
- private:
-  static double bytes(const ConvProblem& p, const Extents& extents) {
-    return static_cast<double>(element_count(extents)) *
-           static_cast<double>(size_in_bytes(p.dtype));
+    read = bytes_of(p, p.x_extents()) /
+           static_cast<double>(std::max<std::int64_t>(p.stride.h / p.r, 1));
+    if (repacking.folds) read = static_cast<double>(p.n) * static_cast<double>(input.image_bytes());
+    read += bytes_of_operands(filters);
   }
 };
 
@@ -213,7 +207,7 @@ class Estimate {
            const DeviceInfo& device)
       : filters_(filters),
         device_(device),
-        traffic_(problem, filters.fold, input),
+        traffic_(problem, filters, input),
         by_elements_(writes_elements(problem, filters.groups)),
         boxes_(stores_boxes(problem, filters, false)),
         depthwise_(is_depthwise(problem)) {}
@@ -237,10 +231,9 @@ class Estimate {
                                   .depthwise = depthwise_,
                                   .read_bytes = traffic_.read,
                                   .written_bytes = traffic_.written,
-                                  .plane_bytes = traffic_.planes,
+                                  .writes_planes = traffic_.planes,
                                   .sums_bytes = static_cast<double>(tiles.sums_bytes(filters_)),
-                                  .repackings = traffic_.repackings,
-                                  .repacked_bytes = traffic_.repacked});
+                                  .repacking = traffic_.repacking});
   }
 
  private:
@@ -319,7 +312,7 @@ namespace {
 WideTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
                       const DeviceInfo& device, WideChoice choice) {
   const ConvProblem p = flat_problem(problem);
-  const WideTraffic traffic(p, filters.fold, WideInput());
+  const WideTraffic traffic(p, filters, WideInput());
   const bool by_elements = writes_elements(p, filters.groups),
              boxes = stores_boxes(p, filters, true);
   WideTiles best{.seconds = std::numeric_limits<double>::infinity()};
@@ -340,7 +333,7 @@ WideTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
                                           .writes_elements = by_elements,
                                           .read_bytes = traffic.read,
                                           .written_bytes = traffic.written,
-                                          .plane_bytes = traffic.planes});
+                                          .writes_planes = traffic.planes});
     if (tiles.seconds < best.seconds) best = tiles;
   }
   return best;

@@ -9,6 +9,7 @@
 #include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/wide/wide.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
+#include "cuda_kernels/wide/wide_traffic.hpp"
 #include "cuda_kernels/wide_mma/wide_mma.hpp"
 #include "plumb/support.hpp"
 
@@ -31,17 +32,9 @@ Support supports_axis(const WideMapAxis& axis) {
                                        " of them; expected below " + std::to_string(1 << 30));
 }
 
-double bytes_of(const ConvProblem& p, const Extents& extents) {
-  return static_cast<double>(element_count(extents)) * static_cast<double>(size_in_bytes(p.dtype));
-}
-
 WideMmaWork work_of(const ConvProblem& p, const WideFilters& filters, const WideInput& input,
                     const WideMmaTiles& tiles) {
   const WideMmaShape& shape = wide_mma_shapes[tiles.shape];
-  const double read = bytes_of(p, p.x_extents());
-  const double repacked =
-      input.repacks ? read + static_cast<double>(p.n) * static_cast<double>(input.image_bytes())
-                    : 0;
   return {.of_doubles = shape.of_doubles,
           .m = shape.m,
           .n = shape.n,
@@ -52,10 +45,10 @@ WideMmaWork work_of(const ConvProblem& p, const WideFilters& filters, const Wide
           .shared_bytes = static_cast<double>(shape.shared_bytes()),
           .blocks = shape.blocks,
           .writes_elements = access_of_outputs(p, filters.groups, nullptr) == WideAccess::elements,
-          .read_bytes = read,
+          .read_bytes = bytes_of(p, p.x_extents()) + bytes_of_operands(filters),
           .written_bytes = bytes_of(p, p.y_extents()),
-          .plane_bytes = p.k > 1 && p.y_strides[1] != 1 ? bytes_of(p, p.y_extents()) : 0,
-          .repacked_bytes = repacked};
+          .writes_planes = p.k > 1 && p.y_strides[1] != 1,
+          .repacking = repacking_of(p, filters, input)};
 }
 
 /// Splits are for tiles that do not fill the device.

@@ -8,6 +8,7 @@
 #include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/wide/wide.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
+#include "cuda_kernels/wide/wide_traffic.hpp"
 #include "cuda_kernels/wide_patch/wide_patch.hpp"
 #include "cuda_kernels/wide_patch/wide_patch_phases.hpp"
 #include "plumb/support.hpp"
@@ -85,19 +86,13 @@ bool share_out(PatchTiles& tiles, int steps) {
 
 /// The bytes that a launch moves besides those that its steps load.
 struct PatchTraffic {
-  double read, written, repacked = 0;
+  double read, written;
+  WideRepacking repacking;
 
-  PatchTraffic(const ConvProblem& p, const WideInput& input)
-      : read(bytes(p, p.x_extents())), written(bytes(p, p.y_extents())) {
-    if (input.repacks)
-      repacked = read + static_cast<double>(p.n) * static_cast<double>(input.image_bytes());
-  }
-
- private:
-  static double bytes(const ConvProblem& p, const Extents& extents) {
-    return static_cast<double>(element_count(extents)) *
-           static_cast<double>(size_in_bytes(p.dtype));
-  }
+  PatchTraffic(const ConvProblem& p, const WideFilters& filters, const WideInput& input)
+      : read(bytes_of(p, p.x_extents()) + bytes_of_operands(filters)),
+        written(bytes_of(p, p.y_extents())),
+        repacking(repacking_of(p, filters, input)) {}
 };
 
 /// Of all tiles, the one that is predicted to take the least time.
@@ -110,7 +105,7 @@ class PatchSearch {
         input_(input),
         device_(device),
         phases_(problem),
-        traffic_(problem, input),
+        traffic_(problem, filters, input),
         planes_(access_of_outputs(problem, filters.groups, nullptr) != WideAccess::filters) {
     best_.seconds = std::numeric_limits<double>::infinity();
   }
@@ -215,8 +210,7 @@ class PatchSearch {
                 .writes = writes_by,
                 .read_bytes = traffic_.read,
                 .written_bytes = traffic_.written,
-                .repackings = input_.repacks ? 1 : 0,
-                .repacked_bytes = traffic_.repacked});
+                .repacking = traffic_.repacking});
   }
 
   WidePatchWrites writes(const PatchTile& tile) const {

@@ -270,10 +270,12 @@ std::vector<Timed> plans_of(int number, const ConvProblem& problem, const Device
   };
   add({});
   if (staged) {
-    for (const int length : {64, 28, 14, 7, 10, 19, 4, 2, 1})
-      for (const int lanes : {32, 24, 16, 48, 12, 8, 64})
-        for (const int threads : {128, 96, 64})
-          add({.threads = threads, .lanes = lanes, .length = length});
+    for (const int lanes : {32, 24, 16, 12, 8}) {
+      for (const int length : {64, 28, 14, 7, 10, 19, 4, 2, 1})
+        add({.lanes = lanes, .length = length});
+      for (const int images : {2, 4, 8}) add({.lanes = lanes, .images = images});
+      for (const int threads : {96, 64}) add({.threads = threads, .lanes = lanes});
+    }
     return found;
   }
   if (kernel == DepthwiseKernel::march) {

@@ -31,11 +31,12 @@ plumb_emulated_cases(plumb_depthwise_floats FOLDERS ${emulation}/shadows ${emula
 
 # The random problems must find that `was` is `is` in a kernel.
 function(plumb_faulty_depthwise kernel name was is)
+  string(REPLACE ring staged tests ${kernel})
   set(target plumb_faulty_depthwise_${kernel}_${name})
   plumb_damaged(${target} cuda_kernels/depthwise/depthwise_${kernel}.cuh "${was}" "${is}"
                 plumb_depthwise_floats ${emulation}/kernels_f32.cpp)
   plumb_test_damaged("depthwise emulated: ${name} is found in ${kernel}" ${target}
-                     "depthwise emulated: random problems of ${kernel}")
+                     "depthwise emulated: random problems of ${tests}")
 endfunction()
 plumb_faulty_depthwise(march lost_step "if (!input.there) return" "if (!input.there || u == 2) return")
 plumb_faulty_depthwise(march other_filter "channel % width, i % taps" "channel % width / 2 * 2, i % taps")
@@ -45,10 +46,16 @@ plumb_faulty_depthwise(planes border_twice "at_boundary(shape.columns.boundary, 
   "at_boundary(Boundary::clamp, first_w + i")
 plumb_faulty_depthwise(whole next_row "if (++at.column < params_.x_row.value()) continue" "if (++at.column <= params_.x_row.value()) continue")
 plumb_faulty_depthwise(whole other_filter "weights = filters_ + plane * filter()" "weights = filters_ + plane / 2 * 2 * filter()")
-plumb_faulty_depthwise(staged one_phase "p_ = first_p_ + row_phase" "p_ = first_p_")
-plumb_faulty_depthwise(staged lost_row "(few_taps || (h >= 0" "(few_taps || (h > 0")
+plumb_faulty_depthwise(staged one_phase "params_.length * apart + row_phase" "params_.length * apart")
+plumb_faulty_depthwise(staged lost_row "row >= begin_ &&" "row > begin_ &&")
 plumb_faulty_depthwise(staged other_filter "width + channel % width]" "width + (channel + 1) % width]")
 plumb_faulty_depthwise(staged zero_times_inf "if (never[0] != 0)" "if (never[0] > 0)")
+plumb_faulty_depthwise(ring not_waited "wait_for_copies<depth - 2>()" "wait_for_copies<depth - 1>()")
+plumb_faulty_depthwise(ring too_early "load(row == 0 ? last : row - params_.row_elements)" "load(row)")
+plumb_faulty_depthwise(ring border_of_before "clear(row * params_.row_elements + i * params_.copy_elements);" ";")
+plumb_faulty_depthwise(ring row_of_before "clear(at + i * params_.copy_elements);" ";")
+plumb_faulty_depthwise(ring other_rows "left > last_there_" "left >= last_there_")
+plumb_faulty_depthwise(ring lost_image "left_ += rows_ - image_unit" "left_ += rows_ - 2 * image_unit")
 plumb_faulty_depthwise(channels lost_plane "if (active_ && d >= 0)" "if (active_ && d > 0)")
 
 # The sweep over cuts, built on demand, with the objects of the family and not the module.
@@ -56,6 +63,6 @@ if(NOT PLUMB_HAVE_CUDA OR NOT TARGET plumb_cuda)
   return()
 endif()
 add_executable(plumb_sweep_depthwise EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/sweep.cu
-  $<FILTER:$<TARGET_OBJECTS:plumb_cuda>,INCLUDE,depthwise|cost/kernel_model|cost/machine|cost/tables|primitives/check|conv/conv_support>)
+  $<FILTER:$<TARGET_OBJECTS:plumb_cuda>,INCLUDE,depthwise/depthwise_|cost/depthwise.cpp|cost/kernel_model|cost/machine|cost/tables|primitives/check|conv/conv_support>)
 target_include_directories(plumb_sweep_depthwise PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(plumb_sweep_depthwise PRIVATE plumb::plumb plumb_compiler plumb_fmt CUDA::cudart_static)

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "cuda_kernels/wide/emulation/placing.hpp"
+#include "cuda_kernels/wide/wide.hpp"
 #include "cuda_kernels/wide_patch/wide_patch.hpp"
 #include "cuda_kernels/wide_patch/wide_patch_phases.hpp"
 #include "plumb/problem_text.hpp"
@@ -150,6 +151,30 @@ TEST_CASE("patch: tiles of layers of stride 2") {
         PatchTile{.rows = 7, .columns = 28, .pitch = 28, .lines = 7});
   CHECK(tiles_of("mb1ic32id128ih128iw128oc64kd3kh3kw3pd1ph1pw1sd2sh2sw2").tile ==
         PatchTile{.rows = 11, .columns = 22, .pitch = 23, .lines = 12});
+}
+
+TEST_CASE("patch: of planes it is estimated beside wide as both were timed on one H200") {
+  struct Timed {
+    const char* text;
+    WideClass of;
+    double patch, wide;  // ms
+  };
+  for (const auto& [text, of, patch_ms, wide_ms] :
+       {Timed{"mb64ic1536ih14oc384kh1ph0", wide_class_fp16, 0.0872, 0.0754},
+        Timed{"mb64ic1024ih14oc256kh1ph0", wide_class_fp16, 0.0518, 0.0504},
+        Timed{"mb64ic256ih56oc512kh1ph0sh2", wide_class_fp16, 0.1398, 0.1233},
+        Timed{"mb64ic256ih56oc512kh1ph0sh2", wide_class_tf32, 0.2164, 0.1753},
+        Timed{"mb64ic64ih56oc64kh3ph1", wide_class_fp16, 0.0619, 0.0808},
+        Timed{"mb64ic256ih56oc256kh3ph1", wide_class_fp16, 0.4262, 0.4655},
+        Timed{"mb64ic256ih56oc256kh3ph1", wide_class_tf32, 0.7057, 0.7872}}) {
+    CAPTURE(text, to_string(of.stored));
+    const ConvProblem problem = problem_of(text, of, Placing::planes);
+    const PatchPlan patch(problem, of, hopper());
+    const WidePlan wide(problem, of, hopper());
+    const double of_patch = patch.across ? patch.across->seconds : patch.tiles.seconds,
+                 of_wide = wide.across ? wide.across->seconds : wide.tiles.seconds;
+    CHECK((of_patch < of_wide) == (patch_ms < wide_ms));
+  }
 }
 
 TEST_CASE("patch: what it does not take") {

@@ -216,6 +216,7 @@ std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw, st
     choice.threads = 32 << draw.number(0, 2), choice.lanes = 1 << draw.number(2, 5);
     choice.vectors = !draw.one_in(6);
     choice.length = draw.number(0, 9);
+    if (choice.length == 0) choice.images = 1 << draw.number(0, 2);
   } else if (draw.one_in(2)) {
     choice.vectors = true;  // where the planner would take the other form
   }
