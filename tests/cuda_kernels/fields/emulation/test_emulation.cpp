@@ -95,7 +95,9 @@ TEST_CASE("emulation: blocks of a cluster run at the same time, and reach each o
                            },
                            2),
                        std::runtime_error, says("a block has ended"));
-  CHECK_THROWS_MATCHES(run_grid(3, 32, 0, [] {}, 2), std::runtime_error, says("no whole clusters"));
+  CHECK_THROWS_MATCHES(run_grid(
+                           3, 32, 0, [] {}, 2),
+                       std::runtime_error, says("no whole clusters"));
 }
 
 TEST_CASE("emulation: the boundary of kernels is the library's") {
