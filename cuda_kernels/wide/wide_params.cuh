@@ -196,7 +196,7 @@ struct WideStage {
 /// all products one after the other.
 struct WideWorkItem {
   int pixel, group, filter, split, begin, end;
-  bool in_cluster;  ///< whose blocks sum the tile's splits
+  bool in_cluster = false;  ///< whose blocks sum the tile's splits
 };
 
 /// Returns a tile by its number. A block's are its own and each gridDim.x behind; filters are
