@@ -49,15 +49,23 @@ class Launch {
   /// Lets blocks start while the kernel before on the stream ends. They call
   /// wait_for_kernel_before() ahead of whatever they read or write of memory.
   Launch& early() {
-    early_.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early_.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute& early = add_attribute();
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    return *this;
+  }
+  /// Has so many blocks that follow each other be a cluster (primitives/cluster.cuh).
+  Launch& cluster(int blocks) {
+    cudaLaunchAttribute& cluster = add_attribute();
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {.x = static_cast<unsigned>(blocks), .y = 1, .z = 1};
     return *this;
   }
 
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) {
     allow_shared_memory(kernel);
-    if (early_.id != cudaLaunchAttributeIgnore) config_.attrs = &early_, config_.numAttrs = 1;
+    config_.attrs = attributes_;
     // The status returned is this launch's own; cudaGetLastError would also report an error that
     // other code on the thread left behind.
     check(cudaLaunchKernelEx(&config_, kernel, std::forward<Arguments>(arguments)...),
@@ -93,8 +101,10 @@ class Launch {
     raised.insert(key);
   }
 
+  cudaLaunchAttribute& add_attribute() { return attributes_[config_.numAttrs++]; }
+
   cudaLaunchConfig_t config_{};
-  cudaLaunchAttribute early_{};  ///< ignored at first
+  cudaLaunchAttribute attributes_[2]{};  ///< one of each kind
   bool asked_ = false;
   std::source_location where_;
 };

@@ -39,8 +39,16 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double scaling = work.repacking.kernels > 1 ? costs.of_scale * outputs : 0;
   const double tile = costs.of_tile + stored * outputs + (work.splits > 1 ? 0 : scaling);
   // Tiles are of one length, so that the last wave takes as long as any.
-  const double waves = std::ceil(work.works / machine.units);
-  const double tiles = waves * (work.steps * step + tile) / machine.clock_hertz;
+  const bool clusters = work.cluster > 1;
+  const double waves = std::ceil((clusters ? work.whole : work.works) / machine.units);
+  double clocks = waves * (work.steps * step + tile);
+  if (clusters) {
+    constexpr double sum_bytes = 4;
+    const double sent = sum_bytes * work.m * work.n * (work.cluster - 1) / work.cluster;
+    clocks += std::ceil(work.steps / work.cluster) * step + tile + costs.of_exchange +
+              sent / costs.cluster_bytes_per_clock;
+  }
+  const double tiles = clocks / machine.clock_hertz;
   const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
                         machine.moving_seconds(work.written_bytes, costs.write_share);
   const double slower = costs.slower * (work.depthwise ? costs.depthwise : 1);

@@ -19,12 +19,14 @@ struct WideWork {
   double works = 0;  ///< tiles of all groups and splits
   double steps = 0;  ///< of 128 bytes of channels, of one work; of all products of a term
   double splits = 1;
-  double step_products = 1;                  ///< that a step forms of each of its terms
-  int filter_planes = 1;                     ///< that it loads
-  int filters = 1;                           ///< of a group, which may be fewer than a tile's
-  bool stores_boxes = false;                 ///< the copy engine stores outputs
-  bool writes_elements = false;              ///< outputs are stored one at a time
-  bool depthwise = false;                    ///< groups of one channel, many in a tile
+  double cluster = 1;            ///< blocks that share the steps of each tile behind the whole ones
+  double whole = 0;              ///< beside clusters: tiles of a block by itself
+  double step_products = 1;      ///< that a step forms of each of its terms
+  int filter_planes = 1;         ///< that it loads
+  int filters = 1;               ///< of a group, which may be fewer than a tile's
+  bool stores_boxes = false;     ///< the copy engine stores outputs
+  bool writes_elements = false;  ///< outputs are stored one at a time
+  bool depthwise = false;        ///< groups of one channel, many in a tile
   double read_bytes = 0, written_bytes = 0;  ///< of x and filters, and of y
   bool writes_planes = false;                ///< filters do not lie side by side in y
   double sums_bytes = 0;                     ///< of the splits, written and read once

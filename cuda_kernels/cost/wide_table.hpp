@@ -35,6 +35,10 @@ struct WideTable {
   double folding = 8.5e-6;             ///< fixed: seconds of a block that folds an axis; H200
   double start = 0.67e-6;              ///< fixed: seconds from the launch until all blocks work
   double next_kernel = 2.4e-6;         ///< fixed: seconds of one more kernel of the launch
+  /// Fixed: bytes that a multiprocessor sends to others of its cluster in a clock. This and the
+  /// next are counted, and not fitted yet.
+  double cluster_bytes_per_clock = 24;
+  double of_exchange = 1000;  ///< fixed: clocks until a cluster has met and sums have come
 };
 
 }  // namespace plumb::cuda

@@ -21,6 +21,7 @@ namespace plumb::cuda {
 inline constexpr int wide_max_pixels_of_copy = 128;
 inline constexpr int wide_slot_bytes = 16
                                        << 10;  ///< of staged outputs: 2 KB for each consumer warp
+inline constexpr int wide_consumer_warps = 8;
 inline constexpr int wide_slots = 2;  ///< one is filled while the copy engine reads the other
 
 /// A tile of the product, and the two consumer warpgroups' shares of it.
@@ -42,7 +43,7 @@ struct WideShape {
   /// Dynamic shared memory of a block, whose stages begin at the first whole atom.
   PLUMB_HOST_DEVICE constexpr int shared_bytes() const {
     return swizzle_atom_bytes + stages() * stage_bytes() + wide_slots * wide_slot_bytes +
-           16 * stages();
+           16 * stages() + 8 * wide_consumer_warps;
   }
   PLUMB_HOST_DEVICE constexpr int pixels_of_copy() const {
     return m < wide_max_pixels_of_copy ? m : wide_max_pixels_of_copy;
@@ -84,6 +85,8 @@ constexpr bool has_wide_shape(const WideClass& of, bool across, int number) {
 struct WideTiles {
   int shape = 0;            ///< of wide_shapes
   int splits = 1;           ///< parts of the reduction, which blocks sum by themselves
+  int cluster = 1;          ///< blocks that share the steps of a tile, of those behind whole()
+  int cluster_blocks = 0;   ///< of such clusters, that the device holds at once
   int m_tiles = 0;          ///< that cover the pixels
   int n_tiles = 0;          ///< that cover a group's filters
   int groups = 1;           ///< of filters
@@ -91,7 +94,11 @@ struct WideTiles {
   std::int64_t pixels = 0;  ///< N Z P Q
 
   std::size_t sums_bytes(const WideFilters& filters) const;  ///< workspace of the splits
-  std::int64_t works() const { return std::int64_t{m_tiles} * n_tiles * groups * splits; }
+  std::int64_t tiles() const { return std::int64_t{m_tiles} * n_tiles * groups; }
+  /// Tiles that a block sums by itself: all, or as many as fill the device's clusters some times,
+  /// where there is a cluster for each of the others.
+  std::int64_t whole() const;
+  std::int64_t works() const { return splits * (whole() + cluster * (tiles() - whole())); }
   void cover(std::int64_t pixels_of_images);  ///< the pixels of some of the images
 };
 
@@ -100,6 +107,7 @@ struct WideChoice {
   int shape = -1, splits = 0;
   int folded_axes = -1;  ///< a WideFold's
   int across = -1;       ///< 1: planes as they lie where they can be, 0: repacked
+  int cluster = 0;       ///< 1: none
 };
 
 /// Where the parts of workspace begin, in bytes: the repacked x, the magnitudes of images' parts,
@@ -149,6 +157,17 @@ WideAccess access_of_outputs(const ConvProblem& problem, const WideGroups& group
 /// Cuts a problem that is supported, with at least one image.
 WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
                     const DeviceInfo& device, WideChoice choice = {});
+
+/// The most blocks of a cluster. Each has whole warps' sums to add.
+inline constexpr int wide_max_cluster = wide_consumer_warps;
+/// Returns how many clusters of so many blocks, a power of two, a device holds at once, whose
+/// multiprocessors have a block each: two are in a pair, and up to nine pairs in a GPC. No cluster
+/// is in two GPCs, which of an H100 and an H200 have 16 or 18 multiprocessors.
+constexpr int wide_clusters(int units, int blocks) {
+  constexpr int largest = 18;
+  const int gpcs = units > 0 ? (units + largest - 1) / largest : 1;
+  return blocks <= 2 ? units / blocks : gpcs * (units / gpcs / blocks);
+}
 
 /// Returns the first of a split's steps, and behind the last split the number of all. There are
 /// fewer than 2^26 steps (supports_wide()).

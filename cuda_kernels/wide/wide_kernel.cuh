@@ -5,6 +5,7 @@
 #include "cuda_kernels/primitives/registers.cuh"
 #include "cuda_kernels/primitives/tensor_copy.cuh"
 #include "cuda_kernels/wide/wide_boxes.cuh"
+#include "cuda_kernels/wide/wide_cluster.cuh"
 #include "cuda_kernels/wide/wide_epilogue.cuh"
 #include "cuda_kernels/wide/wide_producer.cuh"
 #include "cuda_kernels/wide/wide_registers.cuh"
@@ -22,6 +23,7 @@ __device__ void prepare_wide(const WideShared<shape>& shared, const Maps&... map
       shared.full(i).init(1);
       shared.empty(i).init(consumer_warps);
     }
+    for (int i = 0; i < consumer_warps; ++i) shared.sent(i).init(1);
     publish_barriers();
   }
   __syncthreads();
@@ -51,6 +53,8 @@ __global__ void __launch_bounds__(wide_threads, 1)
       const WideWorkItem work = wide_work<shape>(params, of_block);
       WideSums<shape> sums;
       multiply_tile<fault>(params, shared, stage, work, sums);
+      if constexpr (!Arithmetic::across)
+        if (work.in_cluster && !add_splits<fault>(params, shared, sums, work)) continue;
       if constexpr (Arithmetic::stores_boxes)
         if (params.stores_boxes) {
           boxes.template write<fault>(sums, work);

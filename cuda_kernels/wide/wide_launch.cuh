@@ -28,6 +28,9 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
   params.splits = tiles.splits;
   params.pixels = static_cast<int>(tiles.pixels);
   params.works = static_cast<int>(tiles.works());
+  params.whole = tiles.cluster > 1 ? static_cast<int>(tiles.whole()) : params.works;
+  params.cluster_blocks = tiles.cluster_blocks;
+  params.cluster = Divisor<int>(tiles.cluster);
   params.n_tiles = Divisor<int>(std::int64_t{tiles.n_tiles} * tiles.groups);
   params.of_group = Divisor<int>(tiles.n_tiles);
   params.m_tiles = Divisor<int>(tiles.m_tiles);
@@ -98,9 +101,12 @@ template <class Arithmetic, int number, WideFault fault = WideFault::none>
 void launch_tiles(const WideParams<Arithmetic>& params, bool early, const DeviceInfo& device,
                   void* stream) {
   constexpr WideShape shape = wide_shape(Arithmetic::host, number);
-  // A block takes a whole multiprocessor.
-  const int blocks = std::min(params.works, std::max(device.units, 1));
+  // A block takes a whole multiprocessor. Blocks of clusters have a tile together at most once.
+  const bool clusters = params.whole < params.works;
+  const int most = clusters ? params.cluster_blocks : std::max(device.units, 1);
+  const int blocks = std::min(params.works, most);
   Launch launch(stream, static_cast<unsigned>(blocks), wide_threads, shape.shared_bytes());
+  if (clusters) launch.cluster(params.cluster.value());
   if (early) launch.early();
   WideParams<Arithmetic> told = params;
   if (fault == WideFault::kept_small) told.scales.least_sum = 0;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cuda_kernels/conv/epilogue.cuh"
+#include "cuda_kernels/primitives/cluster.cuh"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
 #include "cuda_kernels/primitives/index.cuh"
 #include "cuda_kernels/primitives/tensor_copy.cuh"
@@ -57,7 +58,7 @@ using WideFp16x3 = WideArithmetic<float, __half, 3>;
 using WideTf32x3 = WideArithmetic<float, float, 3>;
 using WideFp64 = WideArithmetic<double, double, 1>;  // of wide_mma/ alone
 
-inline constexpr int wide_consumers = 256, wide_threads = wide_consumers + 128;
+inline constexpr int wide_consumers = 32 * wide_consumer_warps, wide_threads = wide_consumers + 128;
 
 /// One axis of the product: w, h, d.
 struct WideAxis {
@@ -106,6 +107,9 @@ struct WideParams {
   int rows, all_rows;  ///< of packed filters, of a group and of all
   int channel_blocks, steps;  ///< steps of one product
   int splits, pixels, works;
+  int whole;              ///< works that are tiles of a block by itself; all but for clusters
+  int cluster_blocks;     ///< that a device holds at once
+  Divisor<int> cluster;   ///< blocks that share the steps of a tile behind those
   int image_pixels;       ///< across: those of an image, whose tiles are its own
   Divisor<int> n_tiles;   ///< of all groups
   Divisor<int> of_group;  ///< n tiles of a group
@@ -165,13 +169,17 @@ class WideShared {
   __device__ Mbarrier& empty(int stage) const {
     return reinterpret_cast<Mbarrier*>(barriers())[shape.stages() + stage];
   }
+  /// Counts what other blocks of a cluster send of a consumer warp's sums.
+  __device__ SentBarrier& sent(int warp) const {
+    return reinterpret_cast<SentBarrier*>(barriers())[2 * shape.stages() + warp];
+  }
 
  private:
   __device__ char* barriers() const { return staged(0, wide_slots); }
 
   char* stages_;
 };
-static_assert(sizeof(StageBarrier) == 8 && sizeof(Mbarrier) == 8);
+static_assert(sizeof(StageBarrier) == 8 && sizeof(Mbarrier) == 8 && sizeof(SentBarrier) == 8);
 
 /// Where producers or consumers are in the circular buffer of stages, and the parity of its full
 /// barriers there.
@@ -188,24 +196,35 @@ struct WideStage {
 /// all products one after the other.
 struct WideWorkItem {
   int pixel, group, filter, split, begin, end;
+  bool in_cluster = false;  ///< whose blocks sum the tile's splits
 };
 
 /// Returns a tile by its number. A block's are its own and each gridDim.x behind; filters are
 /// fastest, so that the tiles under way at one time share pixels.
 template <WideShape shape, class Params>
 __device__ inline WideWorkItem wide_work(const Params& params, int number) {
-  const auto [above, n_tile] = params.n_tiles.divide(number);
-  const auto [split, m_tile] = params.m_tiles.divide(above);
+  const bool in_cluster = !Params::Arithmetic::across && number >= params.whole;
+  int tile = number, of_cluster = 0;
+  if (in_cluster) {
+    // Blocks of a cluster follow each other, and so do their works: whole ones are clusters' too.
+    const auto [behind, rank] = params.cluster.divide(number - params.whole);
+    tile = params.whole + behind, of_cluster = rank;
+  }
+  const auto [above, n_tile] = params.n_tiles.divide(tile);
+  const auto [of_splits, m_tile] = params.m_tiles.divide(above);
   const auto [group, in_group] = params.of_group.divide(n_tile);
+  const int split = in_cluster ? of_cluster : of_splits,
+            splits = in_cluster ? params.cluster.value() : params.splits;
   WideWorkItem item{.pixel = m_tile * shape.m,
                     .group = group,
                     .filter = in_group * shape.n,
                     .split = split,
                     .begin = 0,
-                    .end = params.all_steps()};
-  if (params.splits > 1) {
-    item.begin = first_step(split, params.splits, params.all_steps());
-    item.end = first_step(split + 1, params.splits, params.all_steps());
+                    .end = params.all_steps(),
+                    .in_cluster = in_cluster};
+  if (splits > 1) {
+    item.begin = first_step(split, splits, params.all_steps());
+    item.end = first_step(split + 1, splits, params.all_steps());
   }
   return item;
 }

@@ -142,6 +142,12 @@ std::size_t WideTiles::sums_bytes(const WideFilters& filters) const {
          static_cast<std::size_t>(filters.all_rows()) * sizeof(float);
 }
 
+std::int64_t WideTiles::whole() const {
+  if (cluster == 1 || cluster_blocks == 0) return tiles();
+  const std::int64_t of_clusters = tiles() % cluster_blocks;
+  return of_clusters * cluster <= cluster_blocks ? tiles() - of_clusters : tiles();
+}
+
 void WideTiles::cover(std::int64_t pixels_of_images) {
   pixels = pixels_of_images;
   m_tiles = static_cast<int>(ceil_div(pixels, std::int64_t{wide_shapes[shape].m}));
@@ -192,16 +198,92 @@ double step_products(const WideClass& of) { return of.splits_in_registers() ? of
 
 }  // namespace
 
+namespace {
+
+/// What the model is asked of tiles of x as it lies or repacked.
+class Estimate {
+ public:
+  Estimate(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
+           const DeviceInfo& device)
+      : filters_(filters),
+        device_(device),
+        traffic_(problem, filters, input),
+        by_elements_(writes_elements(problem, filters.groups)),
+        boxes_(stores_boxes(problem, filters, false)),
+        depthwise_(is_depthwise(problem)) {}
+
+  int steps() const { return filters_.of.rounds() * filters_.steps(); }
+  double seconds(const WideTiles& tiles) const {
+    const WideShape& shape = wide_shapes[tiles.shape];
+    const bool splits = tiles.splits > 1;  // outputs are another kernel's
+    return wide_seconds(device_, {.m = shape.m,
+                                  .n = shape.n,
+                                  .works = static_cast<double>(tiles.works()),
+                                  .steps = static_cast<double>(ceil_div(steps(), tiles.splits)),
+                                  .splits = static_cast<double>(tiles.splits),
+                                  .cluster = static_cast<double>(tiles.cluster),
+                                  .whole = static_cast<double>(tiles.whole()),
+                                  .step_products = step_products(filters_.of),
+                                  .filter_planes = filters_.of.filter_planes(),
+                                  .filters = filters_.groups.filters,
+                                  .stores_boxes = boxes_ && !splits,
+                                  .writes_elements = by_elements_ && !splits,
+                                  .depthwise = depthwise_,
+                                  .read_bytes = traffic_.read,
+                                  .written_bytes = traffic_.written,
+                                  .writes_planes = traffic_.planes,
+                                  .sums_bytes = static_cast<double>(tiles.sums_bytes(filters_)),
+                                  .repacking = traffic_.repacking});
+  }
+
+ private:
+  const WideFilters& filters_;
+  const DeviceInfo& device_;
+  WideTraffic traffic_;
+  bool by_elements_, boxes_, depthwise_;
+};
+
+constexpr int min_steps = 4;  ///< of a split
+
+/// The most splits to workspace of these tiles, and the fewest where their number is chosen.
+struct SplitRange {
+  int least, most;
+
+  SplitRange(const WideTiles& tiles, const WideFilters& filters, int steps,
+             const DeviceInfo& device, const WideChoice& choice)
+      : least(std::max(std::min(choice.splits, steps), 1)), most(least) {
+    constexpr int max_splits = 16;
+    // sum_splits() counts its vectors in 32 bits, and they are few where tiles are.
+    constexpr std::int64_t max_vectors = 1 << 30;
+    const std::int64_t row_vectors = filters.all_rows() / swizzle_rows;
+    // Splits are for tiles that do not fill the device.
+    const bool fills = tiles.works() >= device.units || tiles.pixels > max_vectors / row_vectors;
+    if (choice.splits > 0 || choice.cluster > 1 || fills) return;
+    most = std::clamp(steps / min_steps, 1, max_splits);
+  }
+};
+
+/// Calls `f` with the tiles as the blocks of clusters may sum them: those of the last wave, if it
+/// has a cluster for each.
+template <class F>
+void for_clusters(const WideTiles& tiles, int steps, const DeviceInfo& device,
+                  const WideChoice& choice, const F& f) {
+  if (choice.cluster == 1 || (choice.cluster == 0 && choice.splits > 0)) return;
+  for (int blocks = 2; blocks <= wide_max_cluster; blocks *= 2) {
+    const bool wanted = choice.cluster == blocks && blocks <= steps;
+    if (!wanted && (choice.cluster > 1 || blocks * min_steps > steps)) continue;
+    WideTiles of_clusters = tiles;
+    of_clusters.cluster = blocks;
+    of_clusters.cluster_blocks = blocks * wide_clusters(device.units, blocks);
+    if (of_clusters.whole() < of_clusters.tiles()) f(of_clusters);
+  }
+}
+
+}  // namespace
+
 WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
                     const DeviceInfo& device, WideChoice choice) {
-  const int steps = filters.of.rounds() * filters.steps();
-  const WideTraffic traffic(problem, filters, input);
-  const bool by_elements = writes_elements(problem, filters.groups),
-             boxes = stores_boxes(problem, filters, false);
-  constexpr int max_splits = 16, min_steps = 4;
-  // sum_splits() counts its vectors in 32 bits, and they are few where tiles are.
-  constexpr std::int64_t max_vectors = 1 << 30;
-  const std::int64_t row_vectors = filters.all_rows() / swizzle_rows;
+  const Estimate estimate(problem, filters, input, device);
   WideTiles best{.seconds = std::numeric_limits<double>::infinity()};
   for (int shape = 0; shape < wide_shape_count; ++shape) {
     if (choice.shape >= 0 && choice.shape != shape) continue;
@@ -211,33 +293,15 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
                     .n_tiles = static_cast<int>(ceil_div(filters.rows, of.n)),
                     .groups = filters.groups.count};
     tiles.cover(pixels_of(problem));
-    // Splits are for tiles that do not fill the device.
-    const int wanted = std::min(choice.splits, steps);
-    const bool fills = tiles.works() >= device.units || tiles.pixels > max_vectors / row_vectors;
-    const int most = choice.splits > 0 ? wanted
-                     : fills           ? 1
-                                       : std::clamp(steps / min_steps, 1, max_splits);
-    for (int splits = std::max(wanted, 1); splits <= most; ++splits) {
-      tiles.splits = splits;
-      tiles.seconds =
-          wide_seconds(device, {.m = of.m,
-                                .n = of.n,
-                                .works = static_cast<double>(tiles.works()),
-                                .steps = static_cast<double>(ceil_div(steps, splits)),
-                                .splits = static_cast<double>(splits),
-                                .step_products = step_products(filters.of),
-                                .filter_planes = filters.of.filter_planes(),
-                                .filters = filters.groups.filters,
-                                .stores_boxes = boxes && splits == 1,
-                                .writes_elements = by_elements && splits == 1,
-                                .depthwise = is_depthwise(problem),
-                                .read_bytes = traffic.read,
-                                .written_bytes = traffic.written,
-                                .writes_planes = traffic.planes,
-                                .sums_bytes = static_cast<double>(tiles.sums_bytes(filters)),
-                                .repacking = traffic.repacking});
-      if (tiles.seconds < best.seconds) best = tiles;
-    }
+    const auto consider = [&](WideTiles tried) {
+      tried.seconds = estimate.seconds(tried);
+      const bool wanted = choice.cluster > 1 && tried.cluster != best.cluster;
+      if (wanted ? tried.cluster > best.cluster : tried.seconds < best.seconds) best = tried;
+    };
+    const SplitRange range(tiles, filters, estimate.steps(), device, choice);
+    for (tiles.splits = range.least; tiles.splits <= range.most; ++tiles.splits) consider(tiles);
+    tiles.splits = 1;
+    for_clusters(tiles, estimate.steps(), device, choice, consider);
   }
   return best;
 }

@@ -12,13 +12,15 @@ using namespace plumb::cuda;
 constexpr int copied_shape = 3;
 static_assert(wide_shapes[copied_shape] == WideShape{128, 128, 1});
 
-template <class Arithmetic, int splits>
+template <class Arithmetic, int splits, int cluster>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports_wide(problem, Arithmetic::host, device)};
   if (!result.support) return result;
-  const WidePlan plan(
-      problem, Arithmetic::host, device,
-      {.shape = copied_shape, .splits = splits, .across = Arithmetic::splits_in_registers});
+  const WidePlan plan(problem, Arithmetic::host, device,
+                      {.shape = copied_shape,
+                       .splits = splits,
+                       .across = Arithmetic::splits_in_registers,
+                       .cluster = cluster});
   result.estimate_seconds = plan.tiles.seconds;
   result.workspace_bytes = plan.workspace.bytes;
   result.filter_bytes = plan.filters.bytes();
@@ -52,7 +54,7 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
                           });
 }
 
-template <class Arithmetic, WideFault fault, int splits>
+template <class Arithmetic, WideFault fault, int splits, int cluster = 1>
 PlantedCopy copy_with(std::string_view mistake) {
   ConvAlgorithm algorithm =
       Arithmetic::splits_in_registers
@@ -60,7 +62,7 @@ PlantedCopy copy_with(std::string_view mistake) {
       : Arithmetic::splits_in_memory
           ? wide_entry<Arithmetic>("cuda.conv.wide.fp16x3", Operand::fp16)
           : wide_entry<Arithmetic>("cuda.conv.wide.fp16", Operand::fp16);
-  algorithm.plan = plan<Arithmetic, splits>;
+  algorithm.plan = plan<Arithmetic, splits, cluster>;
   algorithm.pack_filters = pack<Arithmetic, fault>;
   algorithm.launch = launch<Arithmetic, fault>;
   return {mistake, algorithm};
@@ -74,6 +76,8 @@ std::vector<PlantedCopy> wide_copies() {
           copy_with<WideFp16, WideFault::wrong_swizzle, 1>("wrong_swizzle"),
           copy_with<WideFp16, WideFault::stale_stage, 1>("stale_stage"),
           copy_with<WideFp16, WideFault::lost_split, 2>("lost_split"),
+          copy_with<WideFp16, WideFault::none, 1, 2>(""),
+          copy_with<WideFp16, WideFault::lost_split, 1, 2>("lost_split"),
           copy_with<WideFp16, WideFault::wrong_group, 1>("wrong_group"),
           copy_with<WideFp16, WideFault::wrong_term, 1>("wrong_term"),
           copy_with<WideFp16x3, WideFault::none, 1>(""),

@@ -97,8 +97,8 @@ std::string tiles_of(const WidePlan& plan) {
   char text[240];
   std::snprintf(
       text, sizeof(text),
-      R"("shape":%d,"tile":"%dx%d","stages":%d,"splits":%d,"works":%d,"repacks":%d,"folded":%d)",
-      plan.tiles.shape, of.m, of.n, of.stages(), plan.tiles.splits,
+      R"("shape":%d,"tile":"%dx%d","stages":%d,"splits":%d,"cluster":%d,"works":%d,"repacks":%d,"folded":%d)",
+      plan.tiles.shape, of.m, of.n, of.stages(), plan.tiles.splits, plan.tiles.cluster,
       static_cast<int>(plan.tiles.works()), plan.input.repacks, plan.filters.fold.axes);
   return text;
 }
@@ -121,6 +121,14 @@ int print(const char* kind, const Case& of, WideCase<Arithmetic>& convolution, c
   return wrong.count > 0;
 }
 
+/// Tiles of a shape without splits, with splits to workspace, and in clusters.
+std::vector<WideChoice> choices_of_splits(int shape) {
+  std::vector<WideChoice> all{{.shape = shape, .splits = 1}, {.shape = shape, .splits = 3}};
+  for (int blocks = 2; blocks <= wide_max_cluster; blocks *= 2)
+    all.push_back({.shape = shape, .cluster = blocks});
+  return all;
+}
+
 template <class Arithmetic>
 int check_shape(int shape) {
   int wrong = 0;
@@ -135,10 +143,10 @@ int check_shape(int shape) {
       cases.back().options.folded_axes = 0;
     }
   for (const Case& of : cases)
-    for (const int splits : {1, 3}) {
+    for (const WideChoice& choice : choices_of_splits(shape)) {
       WideCase<Arithmetic> convolution(of.text, of.options, true);
       convolution.pack();
-      const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
+      const WidePlan plan = convolution.plan(choice);
       convolution.clear();
       convolution.launch(plan);
       wrong += print("outputs", of, convolution, plan);
@@ -229,11 +237,12 @@ constexpr int faulty_shape = 3;
 
 /// A kernel with a mistake must come out wrong; returns 1 where it does not.
 template <class Arithmetic, WideFault fault>
-int plant(const char* name, const char* text, int splits, bool integers = true) {
+int plant(const char* name, const char* text, int splits, bool integers = true, int cluster = 1) {
   const Case of{text};
   WideCase<Arithmetic> convolution(of.text, of.options, integers);
   convolution.template pack<fault>();
-  const WidePlan plan = convolution.plan({.shape = faulty_shape, .splits = splits});
+  const WidePlan plan =
+      convolution.plan({.shape = faulty_shape, .splits = splits, .cluster = cluster});
   convolution.clear();
   convolution.template launch_faulty<faulty_shape, fault>(plan);
   const bool wrong = print(name, of, convolution, plan) > 0;
@@ -249,6 +258,8 @@ int check_faults() {
          plant<WideFp16, WideFault::wrong_swizzle>("wrong_swizzle", one, 1) +
          plant<WideFp16, WideFault::stale_stage>("stale_stage", one, 1) +
          plant<WideFp16, WideFault::lost_split>("lost_split", one, 3) +
+         plant<WideFp16, WideFault::none>("no fault", one, 1, true, 2) +
+         plant<WideFp16, WideFault::lost_split>("lost_split", one, 1, true, 2) +
          plant<WideFp16, WideFault::none>("no fault", groups, 1) +
          plant<WideFp16, WideFault::wrong_group>("wrong_group", groups, 1) +
          plant<WideFp16, WideFault::none>("no fault", patches, 1) +
@@ -389,6 +400,12 @@ int time_problem(const std::string& text, bool sweep, const WideOptions& options
       // Splits are for those that do not fill the device by themselves.
       if (plan.tiles.splits != splits || (splits > 1 && plan.tiles.works() > 2 * 132)) continue;
       line("swept", plan);
+    }
+  for (int shape = 0; shape < wide_shape_count; ++shape)
+    for (int blocks = 2; blocks <= wide_max_cluster; blocks *= 2) {
+      if (!has_wide_shape(Arithmetic::host, false, shape)) continue;
+      const WidePlan plan = convolution.plan({.shape = shape, .cluster = blocks});
+      if (plan.tiles.whole() < plan.tiles.tiles()) line("swept", plan);
     }
   return 0;
 }

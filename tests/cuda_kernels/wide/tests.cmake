@@ -1,6 +1,7 @@
 # The wide kernel's planner by itself, copies of the kernel with faults in them, and the kernel on the host.
 set(wide ${CMAKE_CURRENT_LIST_DIR})
-set(plans ${wide}/test_plan.cpp ${wide}/test_plan_folds.cpp ${wide}/test_plan_outputs.cpp ${wide}/test_plan_planes.cpp)
+set(plans ${wide}/test_plan.cpp ${wide}/test_plan_clusters.cpp ${wide}/test_plan_folds.cpp ${wide}/test_plan_outputs.cpp
+    ${wide}/test_plan_planes.cpp)
 if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
   plumb_planted(plumb_wide_tests ${plans} ${wide}/planted_wide.cu ${wide}/test_wide_faults.cpp)
 else()
@@ -12,7 +13,7 @@ if(PLUMB_EMULATION)
   set(emulation ${wide}/emulation)
   plumb_emulated(plumb_emulated_wide WORDS ${emulation}/wide_words.hpp
     FOLDERS ${emulation}/shadows ${emulation} KERNELS ${emulation}/kernels_wide.cpp
-                 TESTS ${emulation}/test_emulated.cpp)
+                 TESTS ${emulation}/test_emulated.cpp ${emulation}/test_clusters.cpp)
 
   # The named test must find that `was` is `is` in a source.
   function(plumb_faulty_wide source name was is test)
@@ -35,6 +36,9 @@ if(PLUMB_EMULATION)
   plumb_faulty_wide(wide_boxes other_unit "number ^ static_cast<std::uintptr_t>(by)"
     "number + static_cast<std::uintptr_t>(by)" "*outputs are boxes")
   plumb_faulty_wide(wide_boxes other_pixels "warp_ % warps * wide_box_pixels + row" "row" "*outputs are boxes")
+  plumb_faulty_wide(wide_cluster not_waited "sent_.wait_for_blocks(0);" "" "*random problems in clusters")
+  plumb_faulty_wide(wide_cluster lost_sum "int split = 1;" "int split = 2;" "*random problems in clusters")
+  plumb_faulty_wide(wide_cluster not_met "  meet_cluster();" "" "*random problems in clusters")
   plumb_faulty_wide(wide_consumer same_terms "across ? wgmma_across_bytes : 32" "across ? 32 : 32"
     "*one image of planes under one tap")
 endif()

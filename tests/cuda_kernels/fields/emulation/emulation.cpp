@@ -24,9 +24,11 @@ BlockCoordinate threadIdx, blockIdx, blockDim, gridDim;
 namespace plumb_test::emulation {
 namespace {
 
-enum class Wait { none, block, vote, warp, poll };
+enum class Wait { none, block, vote, warp, poll, cluster };
 constexpr std::size_t stack_bytes = 512 << 10, largest_shared = 227 << 10, guard_bytes = 256,
                       shared_alignment = 128;
+/// What lies at a multiple of so many bytes lies so in each block of a cluster.
+constexpr std::size_t shared_turn = 1 << 10;
 constexpr unsigned warp_threads = 32, most_idle_rounds = 1000;
 
 struct Copy {
@@ -104,30 +106,51 @@ struct Thread {
   std::deque<std::vector<Store>> stores;  ///< likewise
 };
 
-/// A block at work.
+/// A block at work, one of its cluster's.
 class Block {
  public:
-  Block(std::span<Thread> threads, const std::function<void()>& kernel, std::size_t shared)
-      : threads_(threads),
+  Block(std::span<Thread> threads, const std::function<void()>& kernel, std::size_t shared,
+        unsigned number)
+      : number_(number),
+        threads_(threads),
         kernel_(kernel),
-        memory_(shared + guard_bytes + shared_alignment, '\xff'),
+        memory_(shared + guard_bytes + shared_turn, '\xff'),
         shared_(memory_.data()) {
-    while (reinterpret_cast<std::uintptr_t>(shared_) % shared_alignment != 0) ++shared_;
+    while (reinterpret_cast<std::uintptr_t>(shared_) % shared_turn != shared_alignment) ++shared_;
     behind_ = shared_ + shared;
   }
 
-  void run(bool backwards) {
-    running = this;
+  void begin() {
     for (Thread& thread : threads_) begin(thread);
-    while (std::ranges::any_of(threads_, [](const Thread& thread) { return !thread.done; })) {
-      const unsigned count = static_cast<unsigned>(threads_.size());
-      for (unsigned i = 0; i < count; ++i) step(backwards ? count - 1 - i : i);
-      if (error_) std::rethrow_exception(error_);
-      release();
-      backwards = !backwards;
-    }
+  }
+  /// Lets each thread go on to where it waits. Returns whether some then need not wait any longer.
+  bool go_on(bool backwards) {
+    running = this, blockIdx.x = number_;
+    const unsigned count = static_cast<unsigned>(threads_.size());
+    for (unsigned i = 0; i < count; ++i) step(backwards ? count - 1 - i : i);
+    if (error_) std::rethrow_exception(error_);
+    return release();
+  }
+  bool is_done() const { return count_done() == threads_.size(); }
+  std::size_t alive() const { return threads_.size() - count_done(); }
+  std::size_t count(Wait kind) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        threads_, [&](const Thread& thread) { return !thread.done && thread.wait == kind; }));
+  }
+  void let_go(Wait kind) {
+    for (Thread& thread : threads_)
+      if (thread.wait == kind) thread.wait = Wait::none;
+  }
+  void check_guard() const {
     for (std::size_t i = 0; i < guard_bytes; ++i)
       if (behind_[i] != '\xff') throw std::runtime_error("a write behind the shared memory");
+  }
+  [[noreturn]] void hang() const {
+    throw std::runtime_error("a block hangs: of " + std::to_string(threads_.size()) + " threads " +
+                             std::to_string(alive()) + " have not ended, " +
+                             std::to_string(count(Wait::block)) + " are at a barrier, " +
+                             std::to_string(count(Wait::warp)) + " at a warp's, " +
+                             std::to_string(count(Wait::cluster)) + " at the cluster's");
   }
 
   void wait(Wait kind) {
@@ -142,6 +165,7 @@ class Block {
   }
   Thread& current() { return threads_[threadIdx.x]; }
   char* shared() { return shared_; }
+  unsigned number() const { return number_; }
 
   static inline Block* running = nullptr;
 
@@ -179,12 +203,8 @@ class Block {
     scheduler_.go_to(thread.stack);
   }
 
-  std::size_t count(Wait kind) const {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        threads_, [&](const Thread& thread) { return !thread.done && thread.wait == kind; }));
-  }
   /// Lets those go on whom all others have met.
-  void release() {
+  bool release() {
     bool any = false;
     for (std::size_t first = 0; first < threads_.size(); first += warp_threads) {
       const auto warp = threads_.begin() + static_cast<std::ptrdiff_t>(first);
@@ -194,52 +214,119 @@ class Block {
       any = true;
     }
     // The barrier of a block waits for the threads that have not ended, a vote for all.
-    const std::size_t alive = threads_.size() - count_done();
     for (const Wait kind : {Wait::block, Wait::vote})
-      if (alive > 0 && count(kind) == (kind == Wait::block ? alive : threads_.size())) {
+      if (alive() > 0 && count(kind) == (kind == Wait::block ? alive() : threads_.size())) {
         if (kind == Wait::vote) result_ = votes_, votes_ = false;
-        for (Thread& thread : threads_) thread.wait = Wait::none;
+        let_go(kind);
         any = true;
       }
-    idle_rounds_ = any ? 0 : idle_rounds_ + 1;
-    if (count(Wait::poll) > 0 && idle_rounds_ < most_idle_rounds) any = true;
-    for (Thread& thread : threads_)
-      if (thread.wait == Wait::poll) thread.wait = Wait::none;
-    if (!any && alive > 0)
-      throw std::runtime_error("a block hangs: of " + std::to_string(threads_.size()) +
-                               " threads " + std::to_string(alive) + " have not ended, " +
-                               std::to_string(count(Wait::block)) + " are at a barrier, " +
-                               std::to_string(count(Wait::warp)) + " at a warp's");
+    return any;
   }
   std::size_t count_done() const {
     return static_cast<std::size_t>(
         std::ranges::count_if(threads_, [](const Thread& thread) { return thread.done; }));
   }
 
+  unsigned number_;  ///< in the grid
   std::span<Thread> threads_;
   const std::function<void()>& kernel_;
   std::vector<char> memory_;
   char *shared_, *behind_ = nullptr;
-  unsigned idle_rounds_ = 0;  ///< in which threads have only looked at barriers
   Stack scheduler_;
   std::exception_ptr error_;
   bool votes_ = false, result_ = false;
 };
 
+/// Blocks that run at the same time, and not at the same pace: they rest in turn.
+class Cluster {
+ public:
+  Cluster(std::span<Thread> threads, unsigned of_block, const std::function<void()>& kernel,
+          std::size_t shared, unsigned first) {
+    for (unsigned i = 0; i * of_block < threads.size(); ++i)
+      blocks_.push_back(std::make_unique<Block>(threads.subspan(i * of_block, of_block), kernel,
+                                                shared, first + i));
+  }
+  void run(bool backwards) {
+    running = this;
+    for (const auto& block : blocks_) block->begin();
+    unsigned idle = 0;
+    for (unsigned round = 0; !all([](const Block& block) { return block.is_done(); }); ++round) {
+      bool any = false, all_go = true;
+      for (const auto& block : blocks_)
+        if (rests(*block, round))
+          all_go = false;
+        else
+          any = block->go_on(backwards) || any;
+      any = meet() || any;
+      idle = any ? 0 : idle + 1;  // rounds in which threads have only looked at barriers
+      const bool polls = let_polls_go() && idle < most_idle_rounds;
+      for (const auto& block : blocks_)
+        if (!any && !polls && all_go && !block->is_done()) block->hang();
+      backwards = !backwards;
+    }
+    for (const auto& block : blocks_) block->check_guard();
+  }
+  Block& block(unsigned number) { return *blocks_.at(number); }
+  unsigned first() const { return blocks_.front()->number(); }
+
+  static inline Cluster* running = nullptr;
+
+ private:
+  bool rests(const Block& block, unsigned round) const {
+    constexpr unsigned rounds = 64;
+    const auto count = static_cast<unsigned>(blocks_.size());
+    return count > 1 && round / rounds % (count + 1) == block.number() - first();
+  }
+  template <class F>
+  bool all(const F& f) const {
+    return std::ranges::all_of(blocks_, [&](const auto& block) { return f(*block); });
+  }
+  /// Threads that have ended are not waited for.
+  bool meet() {
+    if (!all([](const Block& block) { return block.count(Wait::cluster) == block.alive(); }) ||
+        all([](const Block& block) { return block.is_done(); }))
+      return false;
+    for (const auto& block : blocks_) block->let_go(Wait::cluster);
+    return true;
+  }
+  bool let_polls_go() {
+    bool any = false;
+    for (const auto& block : blocks_)
+      any = block->count(Wait::poll) > 0 || any, block->let_go(Wait::poll);
+    return any;
+  }
+
+  std::vector<std::unique_ptr<Block>> blocks_;
+};
+
 }  // namespace
 
 void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes,
-              const std::function<void()>& kernel) {
+              const std::function<void()>& kernel, unsigned cluster) {
   if (shared_bytes > largest_shared) throw std::runtime_error("more shared memory than there is");
   if (threads == 0 || threads % warp_threads != 0) throw std::runtime_error("no whole warps");
+  if (cluster == 0 || cluster > most_cluster_blocks || blocks % cluster != 0)
+    throw std::runtime_error("no whole clusters of blocks");
   static std::vector<Thread> fibers;
-  if (fibers.size() < threads) fibers.resize(threads);
+  if (fibers.size() < threads * cluster) fibers.resize(threads * cluster);
   blockDim.x = threads, gridDim.x = blocks;
-  for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
-    Block(std::span(fibers).first(threads), kernel, shared_bytes).run(blockIdx.x % 2 == 1);
+  for (unsigned first = 0; first < blocks; first += cluster)
+    Cluster(std::span(fibers).first(threads * cluster), threads, kernel, shared_bytes, first)
+        .run(first / cluster % 2 == 1);
 }
 
 char* shared_memory() { return Block::running->shared(); }
+
+void meet_cluster() { Block::running->wait(Wait::cluster); }
+unsigned block_of_cluster() { return Block::running->number() - Cluster::running->first(); }
+char* in_block(const void* own, unsigned block) {
+  Block& other = Cluster::running->block(block);
+  if (other.is_done()) throw std::runtime_error("a block has ended that is still written to");
+  return other.shared() + (static_cast<const char*>(own) - shared_memory());
+}
+unsigned warp_of_cluster() {
+  return block_of_cluster() * most_block_warps + threadIdx.x / warp_threads;
+}
 
 void copy_async(void* to, const void* from, std::size_t bytes, bool valid) {
   if (reinterpret_cast<std::uintptr_t>(to) % bytes != 0 ||

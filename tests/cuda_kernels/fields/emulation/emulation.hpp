@@ -11,13 +11,25 @@
 
 namespace plumb_test::emulation {
 
+inline constexpr unsigned most_cluster_blocks = 8, most_block_warps = 32;
+
 /// Runs `kernel` for each thread of each block. Shared memory is all ones at first, a NaN in every
-/// type. Throws std::runtime_error where a block hangs or breaks a rule.
+/// type. Blocks of a cluster run at the same time, others one after the other. Throws
+/// std::runtime_error where a block hangs or breaks a rule.
 void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes,
-              const std::function<void()>& kernel);
+              const std::function<void()>& kernel, unsigned cluster = 1);
 
 /// What follows is called by the kernel's threads.
 char* shared_memory();
+/// Waits for all threads of the cluster that have not ended.
+void meet_cluster();
+/// The block's number in its cluster.
+unsigned block_of_cluster();
+/// What lies in the shared memory of another block of the cluster where `own` lies in this one's.
+/// Throws where the block has ended.
+char* in_block(const void* own, unsigned block);
+/// The warp's number among those of all blocks that run.
+unsigned warp_of_cluster();
 /// Begins a copy, which is made as late as it may be: when the thread waits for it. Without `valid`
 /// it writes zeros.
 void copy_async(void* to, const void* from, std::size_t bytes, bool valid);

@@ -69,6 +69,37 @@ TEST_CASE("emulation: what a GPU does not do is an error") {
                        says("more shared memory"));
 }
 
+TEST_CASE("emulation: blocks of a cluster run at the same time, and reach each other's memory") {
+  const auto says = [](const char* text) { return MessageMatches(ContainsSubstring(text)); };
+  std::vector<unsigned> got(4 * 32);
+  run_grid(
+      4, 32, 32 * sizeof(unsigned),
+      [&] {
+        auto* const own = reinterpret_cast<unsigned*>(shared_memory()) + threadIdx.x;
+        auto* const other = reinterpret_cast<unsigned*>(in_block(own, block_of_cluster() ^ 1));
+        *other = 100 * blockIdx.x + threadIdx.x;
+        meet_cluster();
+        got[32 * blockIdx.x + threadIdx.x] = *own;
+      },
+      2);
+  for (unsigned i = 0; i < 4 * 32; ++i) CHECK(got[i] == 100 * (i / 32 ^ 1) + i % 32);
+  // Threads that have ended are not waited for, and their block's memory is gone with the last.
+  run_grid(
+      2, 64, 0, [] { threadIdx.x < 32 ? meet_cluster() : void(); }, 2);
+  CHECK_THROWS_MATCHES(run_grid(
+                           2, 32, 64,
+                           [] {
+                             if (block_of_cluster() == 0) return;
+                             __syncthreads();
+                             in_block(shared_memory(), 0);
+                           },
+                           2),
+                       std::runtime_error, says("a block has ended"));
+  CHECK_THROWS_MATCHES(run_grid(
+                           3, 32, 0, [] {}, 2),
+                       std::runtime_error, says("no whole clusters"));
+}
+
 TEST_CASE("emulation: the boundary of kernels is the library's") {
   using plumb::Boundary;
   for (const Boundary boundary : {Boundary::zeros, Boundary::periodic, Boundary::reflect,

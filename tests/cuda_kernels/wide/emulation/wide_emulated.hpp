@@ -24,6 +24,7 @@ struct WideOptions {
   bool bias = false, relu = false, accumulate = false;
   bool shifted = false;    ///< x begins one element behind an aligned address
   int images_at_once = 0;  ///< that are repacked; 0: as planned
+  int cluster_blocks = 0;  ///< of all clusters at once; 0: as planned
   EmulatedFault fault = EmulatedFault::none;
 };
 
@@ -33,9 +34,11 @@ class WideEmulated {
       : options_(options),
         problem_(placed(text, options.of.stored, options)),
         plan_(problem_, options.of, hopper(),
-              {options.choice.shape, options.choice.splits, options.folded_axes, options.across}),
+              {options.choice.shape, options.choice.splits, options.folded_axes, options.across,
+               options.choice.cluster}),
         tensors_(problem_, options, seed) {
     if (options.images_at_once > 0) plan_.input.images = options.images_at_once;
+    if (options.cluster_blocks > 0) plan_.tiles.cluster_blocks = options.cluster_blocks;
   }
 
   const plumb::ConvProblem& problem() const { return problem_; }

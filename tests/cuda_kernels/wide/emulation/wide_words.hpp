@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda_kernels/fields/emulation/device_words.hpp"
+#include "cuda_kernels/fields/emulation/emulation.hpp"
 
 #define __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -39,12 +40,14 @@ inline unsigned atomicMin(unsigned* at, unsigned value) {
   return std::exchange(*at, std::min(*at, value));
 }
 
+inline constexpr unsigned shown_warps =
+    plumb_test::emulation::most_cluster_blocks * plumb_test::emulation::most_block_warps;
 /// What a warp's lanes show each other.
 template <class T>
 T (&shown_by_lanes())
 [32] {
-  static T of[32][32];
-  return of[threadIdx.x / 32];
+  static T of[shown_warps][32];
+  return of[plumb_test::emulation::warp_of_cluster()];
 }
 template <class T>
 T __shfl_sync(unsigned, T value, int lane) {

@@ -16,16 +16,20 @@ class Launch {
   Launch(void*, unsigned blocks, unsigned threads, std::size_t shared_bytes = 0)
       : blocks_(blocks), threads_(threads), shared_bytes_(shared_bytes) {}
   Launch& early() { return *this; }
+  Launch& cluster(int blocks) {
+    cluster_ = static_cast<unsigned>(blocks);
+    return *this;
+  }
 
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), const Arguments&... arguments) const {
     named_barriers() = {};
-    plumb_test::emulation::run_grid(blocks_, threads_, shared_bytes_,
-                                    [&] { kernel(arguments...); });
+    plumb_test::emulation::run_grid(
+        blocks_, threads_, shared_bytes_, [&] { kernel(arguments...); }, cluster_);
   }
 
  private:
-  unsigned blocks_, threads_;
+  unsigned blocks_, threads_, cluster_ = 1;
   std::size_t shared_bytes_;
 };
 

@@ -7,14 +7,15 @@
 
 namespace plumb::cuda {
 
-/// The barriers of a block by their numbers, and the parity of the round that each thread is in.
+/// The barriers of each block of a cluster by their numbers, and the parity of the round that each
+/// thread is in.
 struct NamedBarriers {
   struct One {
     plumb_test::emulation::Barrier barrier;
     int threads = 0;
     std::array<unsigned char, 1024> parity{};
   };
-  std::array<One, 16> all;
+  std::array<std::array<One, 16>, plumb_test::emulation::most_cluster_blocks> all;
 };
 inline NamedBarriers& named_barriers() {
   static NamedBarriers of;
@@ -22,7 +23,9 @@ inline NamedBarriers& named_barriers() {
 }
 
 inline void meet_at(int barrier, int threads) {
-  NamedBarriers::One& one = named_barriers().all[static_cast<std::size_t>(barrier)];
+  NamedBarriers::One& one =
+      named_barriers()
+          .all[plumb_test::emulation::block_of_cluster()][static_cast<std::size_t>(barrier)];
   if (one.threads != threads) one.barrier.init(threads), one.threads = threads;
   unsigned char& parity = one.parity[threadIdx.x];
   one.barrier.arrive();

@@ -9,8 +9,8 @@ namespace plumb::cuda {
 
 /// Returns where each lane has its column or row go.
 inline char* const (&shown_by_warp(void* own))[32] {
-  static char* shown[32][32];
-  auto& of_warp = shown[threadIdx.x / 32];
+  static char* shown[shown_warps][32];
+  auto& of_warp = shown[plumb_test::emulation::warp_of_cluster()];
   if (reinterpret_cast<std::uintptr_t>(own) % 16 != 0)
     throw std::runtime_error("a matrix is not aligned");
   of_warp[threadIdx.x % 32] = static_cast<char*>(own);

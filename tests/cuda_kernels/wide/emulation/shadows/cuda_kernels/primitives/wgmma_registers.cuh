@@ -21,9 +21,9 @@ inline double product(double a, double b) {
 
 template <int n8_tiles>
 void wgmma_registers(float (&sums)[4 * n8_tiles], const Fragment (&a)[4], WgmmaMatrix b, int add) {
-  static Fragment shown[32][32][4];  // of a warp's lanes
+  static Fragment shown[shown_warps][32][4];  // of a warp's lanes
   const int lane = static_cast<int>(threadIdx.x % 32), first = lane / 4 * 4;
-  auto& of_warp = shown[threadIdx.x / 32];
+  auto& of_warp = shown[plumb_test::emulation::warp_of_cluster()];
   std::memcpy(of_warp[lane], a, sizeof(a));
   __syncwarp();
   const auto term_of_row = [&](int half, int term) {
