@@ -90,7 +90,7 @@ TEST_CASE("emulation: blocks of a cluster run at the same time, and reach each o
                            2, 32, 64,
                            [] {
                              if (block_of_cluster() == 0) return;
-                             __syncthreads();
+                             meet_cluster();
                              in_block(shared_memory(), 0);
                            },
                            2),
