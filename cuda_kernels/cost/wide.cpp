@@ -40,7 +40,8 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double tile = costs.of_tile + stored * outputs + (work.splits > 1 ? 0 : scaling);
   // Tiles are of one length, so that the last wave takes as long as any.
   const bool clusters = work.cluster > 1;
-  const double waves = std::ceil((clusters ? work.whole : work.works) / machine.units);
+  const double waves =
+      clusters ? work.whole / work.cluster_blocks : std::ceil(work.works / machine.units);
   double clocks = waves * (work.steps * step + tile);
   if (clusters) {
     constexpr double sum_bytes = 4;

@@ -20,6 +20,7 @@ struct WideWork {
   double steps = 0;  ///< of 128 bytes of channels, of one work; of all products of a term
   double splits = 1;
   double cluster = 1;            ///< blocks that share the steps of each tile behind the whole ones
+  double cluster_blocks = 0;     ///< of clusters at once
   double whole = 0;              ///< beside clusters: tiles of a block by itself
   double step_products = 1;      ///< that a step forms of each of its terms
   int filter_planes = 1;         ///< that it loads

@@ -12,9 +12,9 @@ struct StagedParams {
   DeepShape<int> shape;
   Divisor<int> slices{};                                             ///< of the channels
   Divisor<int> chunks{}, column_phases{}, segments{}, row_phases{};  ///< warps' outputs
-  Divisor<int> lanes{};                    ///< threads along the channels
-  Divisor<int> vectors{};                  ///< copies of a pixel
-  int images = 0, all_images = 0;          ///< of a warp, and all
+  Divisor<int> lanes{};                                              ///< threads along the channels
+  Divisor<int> vectors{};                                            ///< copies of a pixel
+  int images = 0, all_images = 0;                                    ///< of a warp, and all
   int channels = 0, runs = 0, length = 0;  ///< of a warp: a slice, runs of columns, rows
   int row_elements = 0;                    ///< of a row of the ring
   int filter_bytes = 0;
@@ -22,15 +22,15 @@ struct StagedParams {
   int copy_elements = 0, copy_x_step = 0, row_x_step = 0;
 };
 
-/// Rows of x under a warp's outputs, of each of its images: those from `begin` to `end` are there, of
-/// `count`. The row number 0 is `h`.
+/// Rows of x under a warp's outputs, of each of its images: those from `begin` to `end` are there,
+/// of `count`. The row number 0 is `h`.
 struct RowRange {
   int h, begin, end, count;
 };
 
-/// A warp's rows of each of its images, and `depth` of them in shared memory. Each lane copies up to
-/// `most_copies` vectors of a row. Rows of padding are rows of zeros with `zero_rows`, otherwise they
-/// are left out.
+/// A warp's rows of each of its images, and `depth` of them in shared memory. Each lane copies up
+/// to `most_copies` vectors of a row. Rows of padding are rows of zeros with `zero_rows`, otherwise
+/// they are left out.
 template <class Stored, int depth, int most_copies, bool zero_rows>
 class RowRing {
  public:
@@ -121,7 +121,7 @@ class RowRing {
   unsigned copied_ = 0;           ///< which of its copies there are
   int rows_ = 0, first_there_ = 0, last_there_ = 0;
   int left_ = 0;  ///< images, in units, and beside them rows of the first
-  int at_ = 0;  ///< the next row in the ring
+  int at_ = 0;    ///< the next row in the ring
 };
 
 }  // namespace plumb::cuda::depthwise

@@ -222,6 +222,7 @@ class Estimate {
                                   .steps = static_cast<double>(ceil_div(steps(), tiles.splits)),
                                   .splits = static_cast<double>(tiles.splits),
                                   .cluster = static_cast<double>(tiles.cluster),
+                                  .cluster_blocks = static_cast<double>(tiles.cluster_blocks),
                                   .whole = static_cast<double>(tiles.whole()),
                                   .step_products = step_products(filters_.of),
                                   .filter_planes = filters_.of.filter_planes(),
@@ -263,6 +264,14 @@ struct SplitRange {
   }
 };
 
+/// Clusters of so many blocks that a device holds at once, whichever of its multiprocessors are
+/// switched off: a cluster is in one of up to eight GPCs, which have them in pairs, so that each
+/// may leave blocks - 2 over. One cluster too many would wait for all others to end.
+constexpr int certain_clusters(int units, int blocks) {
+  constexpr int gpcs = 8;
+  return std::max(units - gpcs * (blocks - 2), 0) / blocks;
+}
+
 /// Calls `f` with the tiles as the blocks of clusters may sum them: those of the last wave, if it
 /// has a cluster for each.
 template <class F>
@@ -274,7 +283,7 @@ void for_clusters(const WideTiles& tiles, int steps, const DeviceInfo& device,
     if (!wanted && (choice.cluster > 1 || blocks * min_steps > steps)) continue;
     WideTiles of_clusters = tiles;
     of_clusters.cluster = blocks;
-    of_clusters.cluster_blocks = blocks * wide_clusters(device.units, blocks);
+    of_clusters.cluster_blocks = blocks * certain_clusters(device.units, blocks);
     if (of_clusters.whole() < of_clusters.tiles()) f(of_clusters);
   }
 }
