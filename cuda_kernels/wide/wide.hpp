@@ -160,13 +160,14 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
 
 /// The most blocks of a cluster. Each has whole warps' sums to add.
 inline constexpr int wide_max_cluster = wide_consumer_warps;
-/// Returns how many clusters of so many blocks, a power of two, a device holds at once, whose
-/// multiprocessors have a block each: two are in a pair, and up to nine pairs in a GPC. No cluster
-/// is in two GPCs, which of an H100 and an H200 have 16 or 18 multiprocessors.
+/// Returns how many clusters of so many blocks, a power of two, a device holds at once for certain,
+/// whose multiprocessors have a block each. A cluster is in one of up to eight GPCs, which have
+/// multiprocessors in pairs, how many differs from chip to chip: each GPC may leave blocks - 2
+/// over. One cluster too many would wait until others end, and take as long again.
 constexpr int wide_clusters(int units, int blocks) {
-  constexpr int largest = 18;
-  const int gpcs = units > 0 ? (units + largest - 1) / largest : 1;
-  return blocks <= 2 ? units / blocks : gpcs * (units / gpcs / blocks);
+  constexpr int gpcs = 8;
+  const int left_over = gpcs * (blocks - 2);
+  return units > left_over ? (units - left_over) / blocks : 0;
 }
 
 /// Returns the first of a split's steps, and behind the last split the number of all. There are

@@ -264,14 +264,6 @@ struct SplitRange {
   }
 };
 
-/// Clusters of so many blocks that a device holds at once, whichever of its multiprocessors are
-/// switched off: a cluster is in one of up to eight GPCs, which have them in pairs, so that each
-/// may leave blocks - 2 over. One cluster too many would wait for all others to end.
-constexpr int certain_clusters(int units, int blocks) {
-  constexpr int gpcs = 8;
-  return std::max(units - gpcs * (blocks - 2), 0) / blocks;
-}
-
 /// Calls `f` with the tiles as the blocks of clusters may sum them: those of the last wave, if it
 /// has a cluster for each.
 template <class F>
@@ -283,7 +275,7 @@ void for_clusters(const WideTiles& tiles, int steps, const DeviceInfo& device,
     if (!wanted && (choice.cluster > 1 || blocks * min_steps > steps)) continue;
     WideTiles of_clusters = tiles;
     of_clusters.cluster = blocks;
-    of_clusters.cluster_blocks = blocks * certain_clusters(device.units, blocks);
+    of_clusters.cluster_blocks = blocks * wide_clusters(device.units, blocks);
     if (of_clusters.whole() < of_clusters.tiles()) f(of_clusters);
   }
 }
