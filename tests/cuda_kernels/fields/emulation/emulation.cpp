@@ -188,8 +188,11 @@ class Block {
 
   void begin(Thread& thread) {
 #if defined(__SANITIZE_ADDRESS__)
-    // Where a block ended with an error, there are frames left on the stacks of its other threads.
-    if (!thread.done) ASAN_UNPOISON_MEMORY_REGION(thread.memory.get(), stack_bytes);
+    // Where a block ended with an error, there are frames left on the stacks of its other threads;
+    // and of a thread that has ended, enter() and what it called last.
+    constexpr std::size_t of_enter = 8 << 10;
+    const std::size_t left = thread.done ? of_enter : stack_bytes;
+    ASAN_UNPOISON_MEMORY_REGION(thread.memory.get() + (stack_bytes - left), left);
 #endif
     thread.wait = Wait::none, thread.done = false;
     thread.groups.assign(1, {}), thread.stores.assign(1, {});
