@@ -52,7 +52,7 @@ plumb_faulty_depthwise(staged other_filter "width + channel % width]" "width + (
 plumb_faulty_depthwise(staged zero_times_inf "if (never[0] != 0)" "if (never[0] > 0)")
 plumb_faulty_depthwise(ring not_waited "wait_for_copies<depth - 2>()" "wait_for_copies<depth - 1>()")
 plumb_faulty_depthwise(ring too_early "load(row == 0 ? last : row - params_.row_elements)" "load(row)")
-plumb_faulty_depthwise(ring border_of_before "clear(row * params_.row_elements + i * params_.copy_elements);" ";")
+plumb_faulty_depthwise(ring border_not_zero "to_[at + e] = Stored(0)" "to_[at + e] = Stored(1)")
 plumb_faulty_depthwise(ring row_of_before "clear(at + i * params_.copy_elements);" ";")
 plumb_faulty_depthwise(ring other_rows "left > last_there_" "left >= last_there_")
 plumb_faulty_depthwise(ring lost_image "left_ += rows_ - image_unit" "left_ += rows_ - 2 * image_unit")
