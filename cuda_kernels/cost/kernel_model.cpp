@@ -8,20 +8,16 @@
 #include "cuda_kernels/cost/tables.hpp"
 
 namespace plumb::cuda {
-namespace {
 
 double bytes_of(const ConvProblem& problem, const Extents& extents) {
   return static_cast<double>(element_count(extents)) *
          static_cast<double>(size_in_bytes(problem.dtype));
 }
 
-/// Returns the bytes read of x, without the rows that a stride passes over.
 double bytes_read(const ConvProblem& problem) {
   return bytes_of(problem, problem.x_extents()) /
          static_cast<double>(std::max(problem.stride.h / problem.r, std::int64_t{1}));
 }
-
-}  // namespace
 
 double summed(std::initializer_list<double> times, double norm) {
   norm = std::max(norm, 1.0);

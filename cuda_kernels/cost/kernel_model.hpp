@@ -52,6 +52,11 @@ struct ThreadSum {
 double output_a_thread_seconds(const ConvProblem& problem, const DeviceInfo& device,
                                const ThreadSum& sum);
 
+/// Returns the bytes of a tensor of that problem, and those read of x, without the rows that a
+/// stride passes over.
+double bytes_of(const ConvProblem& problem, const Extents& extents);
+double bytes_read(const ConvProblem& problem);
+
 /// Combines times that overlap: the result is a little more than the longest.
 double max_of(std::initializer_list<double> times);
 

@@ -23,7 +23,7 @@ struct WideTable {
   double read_share = 2.36;      ///< fixed: of the nominal rate, for x besides the products
   double write_share = 1.2;      ///< fixed: of it, for y; H200
   double slower = 1.17;          ///< fixed: what is measured over what the parts add up to
-  double of_layers = 1.1;        ///< free: and of layers, over the sweep's; H200
+  double of_layers = 1.1;        ///< free: of layers, over tiles of the sweep; H200
   double depthwise = 1.2;        ///< fixed: of depthwise layers in NHWC, over that of dense ones
   double sums_share = 1.46;      ///< fixed: of the nominal rate, for sums of splits, in L2
   // Clocks of a multiprocessor for an element of x that is repacked, by the one kernel; by both

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "cuda_kernels/primitives/host_device.hpp"
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 
@@ -139,7 +140,7 @@ constexpr int staged_width(std::size_t element_bytes) { return element_bytes == 
 /// Where weights stay in registers.
 constexpr bool staged_few_taps(int taps) { return taps == 3; }
 /// Columns of input under `runs` runs of outputs.
-constexpr int staged_window(const StagedForm& form, int runs) {
+PLUMB_HOST_DEVICE constexpr int staged_window(const StagedForm& form, int runs) {
   return (runs * staged_columns - 1) * form.stride + form.taps;
 }
 /// Rows of a warp's ring: one is summed, the others are on their way.

@@ -29,9 +29,9 @@ struct RowRange {
 };
 
 /// A warp's rows of each of its images, and `depth` of them in shared memory. Each lane copies up
-/// to `most_copies` vectors of a row. Rows of padding are rows of zeros with `zero_rows`, otherwise
+/// to `max_copies` vectors of a row. Rows of padding are rows of zeros with `zero_rows`, otherwise
 /// they are left out.
-template <class Stored, int depth, int most_copies, bool zero_rows>
+template <class Stored, int depth, int max_copies, bool zero_rows>
 class RowRing {
  public:
   /// `ring` is the warp's.
@@ -54,7 +54,7 @@ class RowRing {
     from_ = image + ((range.h + first * params_.row_phases.value()) * shape.rows.x_step +
                      (w + pixel * apart) * shape.columns.x_step + c * shape.x_c);
 #pragma unroll
-    for (int i = 0; i < most_copies; ++i) {
+    for (int i = 0; i < max_copies; ++i) {
       const int column = i * together + pixel, at = w + column * apart;
       if (pixel >= together || column >= columns) continue;
       if (c < shape.k.value() && at >= 0 && at < shape.columns.extent)
@@ -97,13 +97,13 @@ class RowRing {
       if (is_there()) {
         const Stored* from = from_;
 #pragma unroll
-        for (int i = 0; i < most_copies; ++i) {
+        for (int i = 0; i < max_copies; ++i) {
           if (copied_ >> i & 1) copy_16_bytes_async(to_ + (at + i * params_.copy_elements), from);
           from += params_.copy_x_step;
         }
       } else {
 #pragma unroll 1
-        for (int i = 0; i < most_copies; ++i)
+        for (int i = 0; i < max_copies; ++i)
           if (copied_ >> i & 1) clear(at + i * params_.copy_elements);
       }
       from_ += params_.row_x_step;

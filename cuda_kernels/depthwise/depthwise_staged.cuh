@@ -48,7 +48,7 @@ class Staged {
       rows.begin(x_ + first_n_ * params_.shape.x_n, images_,
                  {first_h_, begin_, end_, (count_ + live - 1) * stride},
                  q_ * stride - params_.shape.columns.before, first_k_,
-                 (params_.runs * columns - 1) * stride + taps);
+                 staged_window({taps, stride}, params_.runs));
     load_filters();
     __syncthreads();
     if (images_ <= 0) return;
@@ -56,9 +56,10 @@ class Staged {
     if constexpr (few_taps)
 #pragma unroll
       for (int tap = 0; tap < taps * taps; ++tap) read_weight(tap, weights_[tap]);
-    for (int image = 0; image < images_; ++image)
+    for (int image = 0; image < images_; ++image) {
       march(rows, image * count_, first_output(y, image), epilogue);
-      // A call among the sums would have all of them saved around it.
+    }
+    // A call among the sums would have all of them saved around it.
 #pragma unroll 1
     for (int output = 0; undefined_ >> output != 0; ++output)
       if (undefined_ >> output & 1) write_defined(output, y, epilogue);
@@ -297,15 +298,14 @@ class Staged {
   const StagedParams& params_;
   const Stored *x_, *w_;
   Scalar* filters_;
-  const Stored* line_ = nullptr;              ///< the thread's columns of the ring's first row
-  int first_k_;                               ///< of the block
-  int first_n_, images_, first_h_, first_w_;  ///< of the warp
-  int begin_, end_;                           ///< of the rows under its outputs, those of x
-  int k_ = 0, p_, q_, count_;                 ///< of the thread
-  int weights_at_ = 0;                        ///< in the block's filters
-  int written_ = 0;                           ///< columns of the thread that y has
-  int at_ = 0;                                ///< in a row of the ring
-  unsigned long long undefined_ = 0;          ///< rows of outputs that are left, a bit each
+  const Stored* line_ = nullptr;      ///< the thread's columns of the ring's first row
+  int first_k_;                       ///< of the block
+  int first_n_, images_, first_h_;    ///< of the warp
+  int begin_, end_;                   ///< of the rows under its outputs, those of x
+  int k_ = 0, p_, q_, count_;         ///< of the thread
+  int weights_at_ = 0;                ///< in the block's filters
+  int written_ = 0;                   ///< columns of the thread that y has
+  unsigned long long undefined_ = 0;  ///< rows of outputs that are left, a bit each
   Scalar weights_[few_taps ? taps * taps : 1][width];
   Scalar sums_[live][columns][width] = {};
 };

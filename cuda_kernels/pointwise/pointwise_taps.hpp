@@ -17,7 +17,7 @@
 namespace plumb::cuda {
 
 /// There are kernels for so many terms, which a warp holds of its pixels.
-inline constexpr int taps_rooms[] = {32, 64}, most_taps_terms = 64;
+inline constexpr int taps_rooms[] = {32, 64}, max_taps_terms = 64;
 /// Blocks that share a multiprocessor's registers, of kernels with this room.
 PLUMB_HOST_DEVICE constexpr int taps_resident(int room) { return room == taps_rooms[0] ? 2 : 1; }
 /// Warps of a block, which has as many tiles of pixels side by side: one block's tile.
@@ -27,7 +27,7 @@ inline constexpr int taps_n8_tiles = 2, taps_chunk = 8 * taps_n8_tiles;
 /// Of a filter's outputs in shared memory. Rows of four lanes are eight banks apart.
 inline constexpr int taps_row_bytes = 1184, taps_stage_bytes = taps_chunk * taps_row_bytes;
 /// Pieces of a block's tile that lie by themselves in y, as many as a row has room for.
-inline constexpr int most_taps_pieces = 5;
+inline constexpr int max_taps_pieces = 5;
 
 /// Filters and terms of a place in the packed filters, which have the layout of PointwiseFilters
 /// but for the order within: lane 4 g + t has of each k step its terms `of_step` · t and on, so

@@ -26,7 +26,7 @@ __device__ void fill_taps(const Params& params, const TapsShared<Params>& shared
     const int filter = share.first_chunk * taps_chunk + i;
     shared.biases()[i] = filter < params.k ? params.epilogue.template bias_of<float>(filter) : 0.0f;
   }
-  for (int i = thread; i < most_taps_terms; i += threads)
+  for (int i = thread; i < max_taps_terms; i += threads)
     shared.terms()[i] = i < params.images.terms ? params.images.term(i) : TapsTerm{0, 0, 0, 0};
 }
 

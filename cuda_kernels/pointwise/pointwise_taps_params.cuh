@@ -138,7 +138,7 @@ class TapsShared {
   }
   __device__ TapsTerm* terms() const { return reinterpret_cast<TapsTerm*>(stage(2)); }
   /// In fp32, of all filters of the block: a lane reads those of its four filters together.
-  __device__ float* biases() const { return reinterpret_cast<float*>(terms() + most_taps_terms); }
+  __device__ float* biases() const { return reinterpret_cast<float*>(terms() + max_taps_terms); }
 
  private:
   int after_filters_;

@@ -16,9 +16,9 @@ namespace {
 using std::int64_t;
 
 /// Where a term lies in x, of as many as there is room for.
-constexpr int64_t table_bytes = int64_t{most_taps_terms} * 16;
+constexpr int64_t table_bytes = int64_t{max_taps_terms} * 16;
 /// What a block's filters may take, so that two blocks share a multiprocessor.
-constexpr int64_t most_filter_bytes = 64 << 10;
+constexpr int64_t max_filter_bytes = 64 << 10;
 
 int64_t chunk_shared_bytes(const TapsFilters& filters) {
   return filters.chunk_bytes() + taps_chunk * static_cast<int64_t>(sizeof(float));
@@ -66,9 +66,6 @@ int64_t indexed_images(const ConvProblem& p) {
 
 TapsWork work_of(const ConvProblem& p, const TapsFilters& filters, const TapsCut& cut) {
   const PointwiseClass& of = filters.of;
-  const auto bytes = [&](const Extents& extents) {
-    return static_cast<double>(element_count(extents)) * of.bytes();
-  };
   return {.pixels = pixels_of(p),
           .tile_pixels = tile_pixels(of),
           .warps = taps_warps,
@@ -83,8 +80,8 @@ TapsWork work_of(const ConvProblem& p, const TapsFilters& filters, const TapsCut
           .blocks = cut.blocks,
           .padded = p.padding != Padding{},
           .writes_elements = taps_output(p, filters, false, nullptr) == TapsOutput::elements,
-          .read_bytes = bytes(p.x_extents()),
-          .written_bytes = bytes(p.y_extents()),
+          .read_bytes = bytes_of(p, p.x_extents()),
+          .written_bytes = bytes_of(p, p.y_extents()),
           .group_bytes = static_cast<double>(cut.group_chunks) * filters.chunk_bytes()};
 }
 
@@ -93,7 +90,7 @@ TapsCut cut_taps(const ConvProblem& p, const TapsFilters& filters, const DeviceI
                  int wanted) {
   const int64_t beside = shared_bytes_of(filters, 0);
   const int64_t room =
-      std::min(most_filter_bytes, static_cast<int64_t>(device.shared_memory_bytes) - beside);
+      std::min(max_filter_bytes, static_cast<int64_t>(device.shared_memory_bytes) - beside);
   const int most =
       static_cast<int>(std::clamp<int64_t>(room / chunk_shared_bytes(filters), 1, filters.chunks));
   const int at_once = resident_of(filters) * std::max(device.units, 1);
@@ -147,7 +144,7 @@ TapsOutput taps_output(const ConvProblem& p, const TapsFilters& filters, bool ac
                        const void* y) {
   constexpr int64_t beside = 4;  // a lane's filters of a pixel
   const TapsRun run(p);
-  const int64_t enough = std::min<int64_t>(tile_pixels(filters.of) / (most_taps_pieces - 1),
+  const int64_t enough = std::min<int64_t>(tile_pixels(filters.of) / (max_taps_pieces - 1),
                                            static_cast<int64_t>(pixels_of(p)));
   // What y holds is added before sums are rounded.
   if (!accumulates && (run.step == 1 || run.pixels == 1) && run.pixels >= enough)
@@ -172,11 +169,11 @@ Support supports_taps(const ConvProblem& p, const PointwiseClass& of, const Devi
   // As a double: a problem may have any number of channels.
   if (const double terms = static_cast<double>(p.c) * static_cast<double>(p.t) *
                            static_cast<double>(p.r) * static_cast<double>(p.s);
-      terms > most_taps_terms)
+      terms > max_taps_terms)
     return refuse(Reason::geometry, std::to_string(p.c) + " channels under filters of " +
                                         std::to_string(p.t) + "x" + std::to_string(p.r) + "x" +
                                         std::to_string(p.s) + "; expected at most " +
-                                        std::to_string(most_taps_terms) + " terms");
+                                        std::to_string(max_taps_terms) + " terms");
   if (indexed_images(p) == 0)
     return refuse(Reason::too_large, "an image of " + to_string(p.x_extents()) + " to " +
                                          to_string(p.y_extents()) +

@@ -23,7 +23,7 @@ __device__ inline float& taps_sum(float (&sums)[m16_tiles][taps_n8_tiles][4], in
 
 /// Two outputs after the activation, rounded.
 template <class Stored>
-__device__ WidePair<Stored> taps_outputs(float first, float second, float least) {
+__device__ WidePair<Stored> taps_rounded(float first, float second, float least) {
   if constexpr (!WidePair<Stored>::rounds) {
     return {{max_nan(first, least), max_nan(second, least)}};
   } else {
@@ -121,7 +121,7 @@ class TapsPlanes {
   using Pair = WidePair<Stored>;
 
   __device__ Pair pair(TapsSums<Arithmetic>& sums, int pixel, int filter) const {
-    return taps_outputs<Stored>(taps_sum(sums, pixel, filter), taps_sum(sums, pixel + 1, filter),
+    return taps_rounded<Stored>(taps_sum(sums, pixel, filter), taps_sum(sums, pixel + 1, filter),
                                 params_.epilogue.least);
   }
   __device__ static void put_pair(char* to, const Pair& pair) {
@@ -234,7 +234,7 @@ class TapsDirect {
     Vector outputs;
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-      outputs.pair[i] = taps_outputs<Stored>(of[2 * i] + before[i].x, of[2 * i + 1] + before[i].y,
+      outputs.pair[i] = taps_rounded<Stored>(of[2 * i] + before[i].x, of[2 * i + 1] + before[i].y,
                                              params_.epilogue.least);
     outputs.store(to);
   }

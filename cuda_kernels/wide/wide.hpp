@@ -160,10 +160,11 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
 
 /// The most blocks of a cluster. Each has whole warps' sums to add.
 inline constexpr int wide_max_cluster = wide_consumer_warps;
-/// Returns how many clusters of so many blocks, a power of two, a device holds at once for certain,
-/// whose multiprocessors have a block each. A cluster is in one of up to eight GPCs, which have
-/// multiprocessors in pairs, how many differs from chip to chip: each GPC may leave blocks - 2
-/// over. One cluster too many would wait until others end, and take as long again.
+/// Returns how many clusters of so many blocks, a power of two, any chip with so many
+/// multiprocessors holds at once, a block on each. A cluster lies in one of up to eight GPCs. Each
+/// GPC has an even number of multiprocessors, which differs from chip to chip, so that it may leave
+/// up to blocks - 2 of them over. One cluster too many would wait until others end, and take as
+/// long again.
 constexpr int wide_clusters(int units, int blocks) {
   constexpr int gpcs = 8;
   const int left_over = gpcs * (blocks - 2);

@@ -111,11 +111,10 @@ struct WideTraffic {
       : written(bytes_of(p, p.y_extents())),
         planes(p.k > 1 && p.y_strides[1] != 1),
         repacking(repacking_of(p, filters, input)) {
-    // A stride passes over rows of x.
-    read = bytes_of(p, p.x_extents()) /
-           static_cast<double>(std::max<std::int64_t>(p.stride.h / p.r, 1));
-    if (repacking.folds) read = static_cast<double>(p.n) * static_cast<double>(input.image_bytes());
-    read += bytes_of_operands(filters);
+    const double of_x = repacking.folds
+                            ? static_cast<double>(p.n) * static_cast<double>(input.image_bytes())
+                            : bytes_read(p);
+    read = of_x + bytes_of_operands(filters);
   }
 };
 
@@ -195,10 +194,6 @@ bool is_depthwise(const ConvProblem& problem) {
 
 /// Products that a step forms of each of its terms.
 double step_products(const WideClass& of) { return of.splits_in_registers() ? of.products : 1; }
-
-}  // namespace
-
-namespace {
 
 /// What the model is asked of tiles of x as it lies or repacked.
 class Estimate {

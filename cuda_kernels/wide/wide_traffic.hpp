@@ -11,12 +11,6 @@
 
 namespace plumb::cuda {
 
-/// Returns the bytes of a tensor of that problem.
-inline double bytes_of(const ConvProblem& problem, const Extents& extents) {
-  return static_cast<double>(element_count(extents)) *
-         static_cast<double>(size_in_bytes(problem.dtype));
-}
-
 /// Returns the bytes of packed filters that products are made of.
 inline double bytes_of_operands(const WideFilters& filters) {
   const bool one = filters.of.products == 1;

@@ -5,9 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "cuda_kernels/pointwise/classes.hpp"
 #include "cuda_kernels/pointwise/pointwise_taps.hpp"
-#include "cuda_kernels/wide/emulation/placing.hpp"
-#include "plumb/problem_text.hpp"
 #include "support/absent_device.hpp"
 
 using namespace plumb;
@@ -17,16 +16,11 @@ using namespace plumb_test::emulation;
 
 namespace {
 
-constexpr PointwiseClass classes[] = {pointwise_class_fp16, pointwise_class_bf16,
-                                      pointwise_class_tf32, pointwise_class_tf32x3};
+constexpr const auto& classes = pointwise_classes;
 
 ConvProblem problem_of(const std::string& text, const PointwiseClass& of = pointwise_class_fp16,
                        Placing placing = Placing::planes) {
-  ConvProblem problem = parse_problem(text).problem;
-  problem.dtype = of.stored;
-  problem.x_strides = strides_of(problem.x_extents(), placing);
-  problem.y_strides = strides_of(problem.y_extents(), placing);
-  return check(problem);
+  return pointwise_problem(text, of, placing);
 }
 Reason refusal_of(const std::string& text) {
   return supports_taps(problem_of(text), pointwise_class_fp16, hopper()).reason;

@@ -3,6 +3,7 @@
 
 #include "cuda_kernels/pointwise/pointwise_taps_entry.cuh"
 #include "cuda_kernels/wide/emulation/guarded_memory.hpp"
+#include "cuda_kernels/wide/emulation/launch_of.hpp"
 #include "pointwise_taps_run.hpp"
 
 namespace plumb_test::emulation {
@@ -35,16 +36,7 @@ void run_taps(const TapsRunning& run) {
     const Memory filters(run.plan.filters.bytes());
     pack_taps_filters<Arithmetic>(run.problem, run.plan.filters, run.w, filters.begin(), nullptr);
     const DeviceInfo device;
-    const ConvLaunch call{.problem = run.problem,
-                          .device = device,
-                          .x = run.x,
-                          .w = nullptr,
-                          .bias = run.bias,
-                          .y = run.y,
-                          .activation = run.relu ? Activation::relu : Activation::none,
-                          .accumulate = run.accumulate,
-                          .workspace = nullptr,
-                          .native_queue = nullptr};
+    const ConvLaunch call = launch_of(run, device);
     launch_taps<Arithmetic>(run.problem, run.plan,
                             {.x = run.x, .filters = filters.begin(), .y = run.y},
                             Epilogue<typename Arithmetic::Stored>(call), nullptr);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda_kernels/pointwise/classes.hpp"
 #include "pointwise_emulated.hpp"
 #include "support/sanitized.hpp"
 
@@ -20,13 +21,8 @@ using cuda::PointwiseOutput;
 
 namespace {
 
-constexpr PointwiseClass classes[] = {cuda::pointwise_class_fp16, cuda::pointwise_class_bf16,
-                                      cuda::pointwise_class_tf32, cuda::pointwise_class_tf32x3};
+constexpr const auto& classes = pointwise_classes;
 constexpr Placing placings[] = {Placing::channels_last, Placing::planes, Placing::mirrored};
-
-std::string name(const PointwiseClass& of) {
-  return std::string(to_string(of.stored)) + (of.splits() ? " in three products" : "");
-}
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_kernels/pointwise/classes.hpp"
 #include "pointwise_taps_emulated.hpp"
 #include "support/sanitized.hpp"
 
@@ -16,13 +17,8 @@ using cuda::TapsOutput;
 
 namespace {
 
-constexpr PointwiseClass classes[] = {cuda::pointwise_class_fp16, cuda::pointwise_class_bf16,
-                                      cuda::pointwise_class_tf32, cuda::pointwise_class_tf32x3};
+constexpr const auto& classes = pointwise_classes;
 constexpr Placing placings[] = {Placing::planes, Placing::channels_last, Placing::mirrored};
-
-std::string name(const PointwiseClass& of) {
-  return std::string(to_string(of.stored)) + (of.splits() ? " in three products" : "");
-}
 
 }  // namespace
 
@@ -181,7 +177,7 @@ class RandomTaps {
     std::ostringstream text;
     const bool is_line = number(0, 2) == 0;
     const int rows = is_line ? 1 : number(1, 5), columns = number(1, is_line ? 12 : 5);
-    const int channels = number(1, cuda::most_taps_terms / (rows * columns));
+    const int channels = number(1, cuda::max_taps_terms / (rows * columns));
     text << "mb" << number(1, 4) << "ic" << channels << "oc" << number(1, coin() ? 200 : 70);
     axis(text, 'h', rows, is_line ? 1 : 30);
     axis(text, 'w', columns, is_line ? 1500 : 40);

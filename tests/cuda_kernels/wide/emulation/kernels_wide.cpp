@@ -6,6 +6,7 @@
 
 #include "cuda_kernels/wide/wide_entry.cuh"
 #include "guarded_memory.hpp"
+#include "launch_of.hpp"
 #include "wide_run.hpp"
 
 namespace plumb_test::emulation {
@@ -13,19 +14,6 @@ namespace {
 
 using namespace plumb;
 using namespace plumb::cuda;
-
-ConvLaunch launch_of(const WideRun& run, const DeviceInfo& device) {
-  return {.problem = run.problem,
-          .device = device,
-          .x = run.x,
-          .w = nullptr,
-          .bias = run.bias,
-          .y = run.y,
-          .activation = run.relu ? Activation::relu : Activation::none,
-          .accumulate = run.accumulate,
-          .workspace = nullptr,
-          .native_queue = nullptr};
-}
 
 template <class Arithmetic, WideFault fault>
 void convolve(const WideRun& run, const Memory& filters, const Memory& workspace) {

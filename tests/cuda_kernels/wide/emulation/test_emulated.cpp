@@ -20,8 +20,7 @@ using plumb::cuda::WideClass;
 
 namespace {
 
-constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32,
-                                 wide_class_fp16x3, wide_class_tf32x3};
+constexpr const auto& classes = wide_classes;
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "cuda_kernels/wide/emulation/guarded_memory.hpp"
+#include "cuda_kernels/wide/emulation/launch_of.hpp"
 #include "cuda_kernels/wide_mma/wide_mma_entry.cuh"
 #include "wide_mma_run.hpp"
 
@@ -16,16 +17,7 @@ void run_with(const WideMmaRun& run) {
   const Memory filters(run.plan.filters.bytes()), workspace(run.plan.workspace_bytes);
   pack_wide_filters<Arithmetic>(run.problem, run.plan.filters, run.w, filters.begin(), nullptr);
   const DeviceInfo device;
-  const ConvLaunch call{.problem = run.problem,
-                        .device = device,
-                        .x = run.x,
-                        .w = nullptr,
-                        .bias = run.bias,
-                        .y = run.y,
-                        .activation = run.relu ? Activation::relu : Activation::none,
-                        .accumulate = run.accumulate,
-                        .workspace = nullptr,
-                        .native_queue = nullptr};
+  const ConvLaunch call = launch_of(run, device);
   launch_wide_mma<Arithmetic, fault>(
       run.problem, run.plan,
       {.x = run.x, .filters = filters.begin(), .y = run.y, .workspace = workspace.begin()},

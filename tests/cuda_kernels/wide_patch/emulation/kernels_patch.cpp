@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "cuda_kernels/wide/emulation/guarded_memory.hpp"
+#include "cuda_kernels/wide/emulation/launch_of.hpp"
 #include "cuda_kernels/wide_patch/wide_patch_entry.cuh"
 #include "patch_run.hpp"
 
@@ -17,16 +18,7 @@ void run_with(const PatchRun& run) {
   pack_wide_filters<Arithmetic>(run.problem, run.plan.filters, run.w, filters.begin(), nullptr);
   DeviceInfo device;
   device.units = 3;  // blocks go through several tiles
-  const ConvLaunch call{.problem = run.problem,
-                        .device = device,
-                        .x = run.x,
-                        .w = nullptr,
-                        .bias = run.bias,
-                        .y = run.y,
-                        .activation = run.relu ? Activation::relu : Activation::none,
-                        .accumulate = run.accumulate,
-                        .workspace = nullptr,
-                        .native_queue = nullptr};
+  const ConvLaunch call = launch_of(run, device);
   // Planes of f32 are no operands.
   using Across = std::conditional_t<
       sizeof(typename Arithmetic::Operand) == 2,
