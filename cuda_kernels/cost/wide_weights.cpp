@@ -50,8 +50,10 @@ double clocks_of_adding(const WideWeightsCounts& work) {
 double wide_weights_clocks(const WideWeightsCounts& work) {
   const WideTable& costs = cost_tables().wide;
   const double loaded = row_bytes * work.loaded_rows;
+  const WideWeightsTable& own = cost_tables().wide_weights;
+  const double of_step = work.warp_rows == 0 ? own.of_step : costs.of_step;
   const double step =
-      std::max(clocks_of_products(work), loaded / costs.l2_bytes_per_clock) + costs.of_step;
+      std::max(clocks_of_products(work), loaded / costs.l2_bytes_per_clock) + of_step;
   const double stored = 1.0 * work.stored_bytes * work.m * work.n / costs.l2_bytes_per_clock;
   const double waves = std::ceil(work.works / wide_weights_units);
   const double adding = clocks_of_adding(work);

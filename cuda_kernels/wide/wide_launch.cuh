@@ -3,6 +3,7 @@
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/primitives/im2col_of_f32.hpp"
+#include "cuda_kernels/primitives/im2col_rows.hpp"
 #include "cuda_kernels/primitives/swizzled_map.hpp"
 #include "cuda_kernels/primitives/tensor_map.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
@@ -60,6 +61,18 @@ bool encode_wide_map(Params& params, const Im2colMap& map, const void* from) {
     return encode_im2col(params.map, map, Arithmetic::host.operand, from);
 }
 
+/// Tells the copy engine to read x as rows of pixels, where it can.
+template <class Params>
+bool encode_rows(Params& params, const WidePlan& plan, const Im2colMap& map, const void* from) {
+  using Arithmetic = typename Params::Arithmetic;
+  const auto rows = rows_of_pixels(map);
+  if (Arithmetic::splits_in_registers || plan.filters.all_taps() > 1 || !rows ||
+      !encode_swizzled_tiles(params.map, *rows, Arithmetic::host.operand, from))
+    return false;
+  params.axes = 0;
+  return true;
+}
+
 /// Says whether the copy engine reads x as it lies, and tells it how.
 template <class Params>
 bool reads_as_it_lies(Params& params, const ConvProblem& p, const WidePlan& plan,
@@ -68,7 +81,7 @@ bool reads_as_it_lies(Params& params, const ConvProblem& p, const WidePlan& plan
     return false;
   Im2colMap map = wide_im2col(p, plan.filters, nullptr);
   map.pixels = wide_shapes[tiles.shape].pixels_of_copy();
-  return encode_wide_map(params, map, params.x);
+  return encode_rows(params, plan, map, params.x) || encode_wide_map(params, map, params.x);
 }
 
 /// Puts x into workspace, and tells the copy engine how to read it there.
@@ -79,7 +92,7 @@ void repack(Params& params, const ConvProblem& p, const WidePlan& plan, const Wi
   params.group_channels = plan.input.group_channels;
   Im2colMap map = wide_im2col(p, plan.filters, &plan.input);
   map.pixels = wide_shapes[tiles.shape].pixels_of_copy();
-  if (!encode_wide_map(params, map, workspace))
+  if (!encode_rows(params, plan, map, workspace) && !encode_wide_map(params, map, workspace))
     throw Error(ErrorCode::unsupported,
                 "the driver takes no im2col tensor map of this problem; expected CUDA 12 or newer");
   WideInputParams input(p, plan.filters, plan.input, params.x);

@@ -99,7 +99,7 @@ struct WideParams {
   WideImageAxes of_x;
   std::int64_t x_n, x_c, y_n, y_k;  ///< strides in elements
   std::int64_t plane_bytes;         ///< of packed filters: where the low halves begin
-  int axes;                         ///< of the map
+  int axes;                         ///< of the map; 0: its rows are pixels (im2col_rows.hpp)
   WideGroups groups;
   int x_channels;      ///< of a group in x: C/G
   int group_channels;  ///< from a group's first channel to the next one's, in the map's tensor

@@ -68,6 +68,10 @@ struct WideCorner {
 
   template <class Params>
   __device__ WideCorner(const Params& params, int number) {
+    if (params.axes == 0) {
+      at[0] = number;
+      return;
+    }
     const WidePixel pixel = params.pixel(number);
     n = pixel.n;
 #pragma unroll
@@ -97,10 +101,14 @@ __device__ void copy_pixels(const Params& params, const WideShared<shape>& share
                          step.tap[1] * params.axis[1].dilation,
                          step.tap[2] * params.axis[2].dilation};
 #pragma unroll
-  for (int i = 0; i < copies; ++i)
-    shared.full(stage).copy_im2col(
-        shared.pixels(stage) + i * shape.pixels_of_copy() * swizzle_row_bytes, params.map,
-        params.axes, channel, corners[i].at, corners[i].n, offset);
+  for (int i = 0; i < copies; ++i) {
+    char* const to = shared.pixels(stage) + i * shape.pixels_of_copy() * swizzle_row_bytes;
+    if (params.axes == 0)
+      shared.full(stage).copy_tiled(to, params.map, {channel, corners[i].at[0], 0, 0, 0});
+    else
+      shared.full(stage).copy_im2col(to, params.map, params.axes, channel, corners[i].at,
+                                     corners[i].n, offset);
+  }
 }
 
 /// Fills the stages of all tiles. One thread calls it.

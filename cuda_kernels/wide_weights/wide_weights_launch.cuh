@@ -3,6 +3,8 @@
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/primitives/im2col_of_f32.hpp"
+#include "cuda_kernels/primitives/im2col_rows.hpp"
+#include "cuda_kernels/primitives/swizzled_map.hpp"
 #include "cuda_kernels/primitives/tensor_map.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
 #include "cuda_kernels/wide/wide_input.cuh"
@@ -34,6 +36,7 @@ bool read_planes(const WideWeightsOperand& operand, const void* data, CUtensorMa
   tensor = {.axes = 1,
             .group_channels = operand.channels.groups.channels,
             .low_channels = 0,
+            .has_rows = false,
             .scale = nullptr};
   return is_aligned(data) && encode_operand<Across>(map, wide_across_map(flat), data);
 }
@@ -47,10 +50,16 @@ bool read_operand(const WideWeightsOperand& operand, const void* data, char* wor
   tensor = {.axes = WideMapAxes(wide_product(operand.image, channels.fold)).count,
             .group_channels = channels.groups.channels,
             .low_channels = 0,
+            .has_rows = false,
             .scale = nullptr};
   const auto encode = [&](const WideInput* repacked, const void* address) {
     Im2colMap of = wide_im2col(operand.image, channels, repacked);
     of.pixels = weights_block<Arithmetic>;
+    if constexpr (!Arithmetic::splits_in_registers)
+      if (const auto rows = rows_of_pixels(of); rows && channels.all_taps() == 1) {
+        tensor.has_rows = encode_swizzled_tiles(map, *rows, Arithmetic::host.operand, address);
+        if (tensor.has_rows) return true;
+      }
     return encode_operand<Arithmetic>(map, of, address);
   };
   if (!operand.input.repacks && is_aligned(data) && encode(nullptr, data)) return false;

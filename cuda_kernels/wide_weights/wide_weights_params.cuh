@@ -44,6 +44,7 @@ struct WideWeightsAxis {
 /// on. `scale` is a word of WideScale.
 struct WideWeightsTensor {
   int axes, group_channels, low_channels;
+  bool has_rows;  ///< the map's, of pixels (im2col_rows.hpp)
   const int* scale;
 };
 

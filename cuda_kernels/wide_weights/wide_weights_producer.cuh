@@ -10,15 +10,17 @@ namespace plumb::cuda {
 /// that of an image's row of pixels, of_dy[0] of both.
 template <class Arithmetic>
 struct WideWeightsCorner {
+  int number;  ///< of all pixels
   int n, of_dy[3], of_x[3];
 
-  __device__ WideWeightsCorner(const WideWeightsParams& params, int step) {
+  __device__ WideWeightsCorner(const WideWeightsParams& params, int step)
+      : number(step * weights_block<Arithmetic>) {
     if constexpr (Arithmetic::across) {
       const auto [image, number] = params.image_steps.divide(step);
       n = image, of_dy[0] = number * weights_block<Arithmetic>;
       return;
     }
-    const auto [above, q] = params.axis[0].outputs.divide(step * weights_block<Arithmetic>);
+    const auto [above, q] = params.axis[0].outputs.divide(number);
     const auto [planes, p] = params.axis[1].outputs.divide(above);
     const auto [image, z] = params.axis[2].outputs.divide(planes);
     n = image, of_dy[0] = q, of_dy[1] = p, of_dy[2] = z;
@@ -71,14 +73,16 @@ struct WideWeightsCopy {
                                      at, corner.n, none);
       return;
     }
-    if (of_x)
-      shared.full(stage).copy_im2col(to, params.x_map, params.x.axes,
-                                     channel + (low ? params.x.low_channels : 0), corner.of_x,
-                                     corner.n, offset);
+    const int c = channel + (low ? (of_x ? params.x : params.dy).low_channels : 0);
+    if ((of_x ? params.x : params.dy).has_rows)
+      shared.full(stage).copy_tiled(to, of_x ? params.x_map : params.dy_map,
+                                    {c, corner.number, 0, 0, 0});
+    else if (of_x)
+      shared.full(stage).copy_im2col(to, params.x_map, params.x.axes, c, corner.of_x, corner.n,
+                                     offset);
     else
-      shared.full(stage).copy_im2col(to, params.dy_map, params.dy.axes,
-                                     channel + (low ? params.dy.low_channels : 0), corner.of_dy,
-                                     corner.n, {0, 0, 0});
+      shared.full(stage).copy_im2col(to, params.dy_map, params.dy.axes, c, corner.of_dy, corner.n,
+                                     {0, 0, 0});
   }
 };
 

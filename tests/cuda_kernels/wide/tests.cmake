@@ -1,7 +1,7 @@
 # The wide kernel's planner by itself, copies of the kernel with faults in them, and the kernel on the host.
 set(wide ${CMAKE_CURRENT_LIST_DIR})
 set(plans ${wide}/test_plan.cpp ${wide}/test_plan_clusters.cpp ${wide}/test_plan_folds.cpp ${wide}/test_plan_outputs.cpp
-    ${wide}/test_plan_planes.cpp)
+    ${wide}/test_plan_planes.cpp ${wide}/test_plan_rows.cpp)
 if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
   plumb_planted(plumb_wide_tests ${plans} ${wide}/planted_wide.cu ${wide}/test_wide_faults.cpp)
 else()
