@@ -42,12 +42,26 @@ double seconds_of_apart(const ConvProblem& problem, const DeviceInfo& device,
 /// What it takes a GPU that phases write single elements of rows, and so parts of all sectors: two
 /// layers took 7 and 18 times their bytes on one H100 (docs/experiments/gradients.md).
 double seconds_of_elements_apart(const ConvProblem& problem, const DeviceInfo& device) {
-  return problem.stride.w == 1 ? 0 : seconds_of_apart(problem, device, 6);
+  const bool are_apart = problem.stride.w > 1 && problem.w > 1;
+  return are_apart ? seconds_of_apart(problem, device, 6) : 0;
 }
 /// What joined phases take besides, as they go through workspace: 54 problems of few200 took 7
 /// times dx's bytes longer than estimated in the median, on one H200.
 double seconds_of_joining(const ConvProblem& problem, const DeviceInfo& device) {
   return seconds_of_apart(problem, device, 7);
+}
+
+/// What packing takes a CPU, which estimates leave out: a copy of w whose taps stay together, and
+/// one that takes them from each other, of 512 x 512 7x7 filters on 2 cores.
+double seconds_of_packing(std::size_t filter_bytes, bool takes_apart, const DeviceInfo& device) {
+  if (device.id != host || device.nominal_bytes_per_second <= 0) return 0;
+  const double times_its_bytes = takes_apart ? 34 : 18;
+  return times_its_bytes * static_cast<double>(filter_bytes) / device.nominal_bytes_per_second;
+}
+
+/// How many convolutions phases are at the most.
+std::int64_t most_phases(const ConvProblem& p) {
+  return std::min(p.stride.d, p.d) * std::min(p.stride.h, p.h) * std::min(p.stride.w, p.w);
 }
 
 }  // namespace
@@ -122,14 +136,20 @@ void BackwardRun::plan_forward(const DeviceInfo& device) {
   set_inner(pads() && of_data());
   ConvProblem one = inner_;
   one.n = std::max<std::int64_t>(one.n, 1);  // the gradient of no images is a sum of nothing
-  const RunOptions options = options_of_parts();
-  const bool copies = plan_phases(one, device);
+  const Way way = plan_phases(one, device);
+  if (of_data())
+    phases_text_ = fmt::format("phases {} with strides of {}, {} and {}",
+                               joined_                             ? "that are joined"
+                               : way.phases == Way::Phases::copied ? "in a copy"
+                                                                   : "in place",
+                               way.problem.stride.d, way.problem.stride.h, way.problem.stride.w);
   if (joined_) return;
-  LoweredRun run(*algorithm_, one, inner_.n, device, options, copies);
+  const bool copies = way.phases == Way::Phases::copied;
+  LoweredRun run(*algorithm_, way.problem, inner_.n, device, options_of_parts(), copies);
   support_ = run.support();
   if (!support_) return;
   estimate_seconds_ += run.estimate_seconds();
-  if (of_data() && !copies) estimate_seconds_ += seconds_of_elements_apart(one, device);
+  if (of_data() && !copies) estimate_seconds_ += seconds_of_elements_apart(way.problem, device);
   own_workspace_bytes_ = std::max(own_workspace_bytes_, run.workspace_bytes());
   lowered_.emplace(std::move(run));
 }
@@ -142,39 +162,87 @@ RunOptions BackwardRun::options_of_parts() const {
           .workspace_limit_bytes = limit - std::min(limit, staging)};
 }
 
-/// Whether phases have copies of tensors with channels innermost, or are all one convolution's.
-/// Many images decide, however many there are: an image has the same bits in every batch.
-bool BackwardRun::plan_phases(const ConvProblem& one, const DeviceInfo& device) {
-  const RunOptions options = options_of_parts();
-  if (!of_data() || options.reproducible || options.accumulate) return false;
-  const ConvProblem many = with_images(one, 64);
-  std::optional<JoinedLowering> joined = lower_joined(many);
+/// The plainest first, which is there whatever the others take. Tensors may have copies with
+/// channels innermost, and phases may all be one convolution's.
+std::vector<BackwardRun::Way> BackwardRun::ways(const ConvProblem& one) const {
+  using Phases = Way::Phases;
+  std::vector<Way> all{{.problem = one}};
+  if (!of_data()) return all;
   // As many filters fill tiles by themselves, and zeros for taps take longer than dy.
   constexpr std::int64_t max_filters = 256;
-  if (joined && joined->problem.k / one.groups > max_filters) joined.reset();
-  const bool may_copy = LoweredRun::may_copy(many);
-  if (!joined && !may_copy) return false;
-  const auto seconds = [&](bool copies) {
-    const LoweredRun run(*algorithm_, many, many.n, device, options, copies);
-    return run.support() ? run.estimate_seconds() : std::numeric_limits<double>::infinity();
-  };
-  const double as_they_lie = seconds(false) + seconds_of_elements_apart(many, device);
-  const double copied = may_copy ? seconds(true) : std::numeric_limits<double>::infinity();
-  if (joined && plan_joined(one, many, *joined, std::min(as_they_lie, copied), device))
-    return false;
-  return copied < as_they_lie && fits(LoweredRun(*algorithm_, one, one.n, device, options, true));
+  const RunOptions options = options_of_parts();
+  const bool in_place_alone = options.reproducible || options.accumulate;
+  if (!in_place_alone) {
+    if (LoweredRun::may_copy(one)) all.push_back({one, Phases::copied});
+    const std::optional<JoinedLowering> joined = lower_joined(one);
+    if (joined && joined->problem.k / one.groups <= max_filters)
+      all.push_back({one, Phases::joined});
+  }
+  const ConvProblem apart = with_taps_apart(one);
+  // Of one channel of dy in a group every product is one term, and no matrix.
+  if (apart.stride == one.stride || one.k == one.groups) return all;
+  // More take longer to plan and to put on a queue than they spare.
+  constexpr std::int64_t max_convolutions = 64;
+  const bool are_few = most_phases(apart) <= max_convolutions;
+  if (are_few) all.push_back({apart, Phases::in_place});
+  if (in_place_alone) return all;
+  if (are_few && LoweredRun::may_copy(apart)) all.push_back({apart, Phases::copied});
+  // Taps that are apart have no zeros beside them.
+  if (lower_joined(apart)) all.push_back({apart, Phases::joined});
+  return all;
 }
 
-/// Whether all phases are one convolution's, which is to take less than `seconds` of many images.
-bool BackwardRun::plan_joined(const ConvProblem& one, const ConvProblem& many,
-                              const JoinedLowering& joined, double seconds,
-                              const DeviceInfo& device) {
-  const JoinedRun run_of_many(*algorithm_, many, joined, device);
-  if (!run_of_many.support() || seconds <= run_of_many.estimate_seconds()) return false;
-  JoinedRun run(*algorithm_, one, *lower_joined(one), device);
+/// Of many images, which decide however many there are: an image has the same bits in every batch.
+double BackwardRun::seconds_of_many(const Way& way, const DeviceInfo& device) const {
+  constexpr double never = std::numeric_limits<double>::infinity();
+  const ConvProblem many = with_images(way.problem, 64);
+  const bool is_apart = way.problem.stride != inner_.stride;
+  const bool may_be_apart = with_taps_apart(inner_).stride != inner_.stride;
+  const auto packing = [&](const auto& run) {
+    return may_be_apart ? seconds_of_packing(run.filter_bytes(), is_apart, device) : 0;
+  };
+  if (way.phases == Way::Phases::joined) {
+    const JoinedRun run(*algorithm_, many, *lower_joined(many), device);
+    if (!run.support()) return never;
+    if (!is_apart) return run.estimate_seconds() + packing(run);
+    // Phases in place of the caller's strides have their like; one convolution has not.
+    return run.estimate_seconds() + packing(run) + seconds_of_joining(many, device);
+  }
+  const bool copies = way.phases == Way::Phases::copied;
+  const LoweredRun run(*algorithm_, many, many.n, device, options_of_parts(), copies);
+  if (!run.support()) return never;
+  return run.estimate_seconds() + packing(run) +
+         (copies ? 0 : seconds_of_elements_apart(many, device));
+}
+
+/// The one that takes the least of those that can run and stay within the limit of workspace.
+BackwardRun::Way BackwardRun::plan_phases(const ConvProblem& one, const DeviceInfo& device) {
+  std::vector<Way> all = ways(one);
+  const Way plainest = all[0];
+  if (all.size() == 1) return plainest;
+  for (Way& way : all) way.seconds = seconds_of_many(way, device);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Way& a, const Way& b) { return a.seconds < b.seconds; });
+  for (const Way& way : all) {
+    const bool is_plainest =
+        way.phases == plainest.phases && way.problem.stride == plainest.problem.stride;
+    if (is_plainest || takes(way, device)) return way;
+  }
+  return plainest;
+}
+
+/// Whether it can run and stays within the limit; phases that are joined are planned then.
+bool BackwardRun::takes(const Way& way, const DeviceInfo& device) {
+  if (way.phases != Way::Phases::joined) {
+    const bool copies = way.phases == Way::Phases::copied;
+    const LoweredRun run(*algorithm_, way.problem, way.problem.n, device, options_of_parts(),
+                         copies);
+    return run.support() && fits(run);
+  }
+  JoinedRun run(*algorithm_, way.problem, *lower_joined(way.problem), device);
+  if (!run.support() || !fits(run)) return false;
   support_ = run.support();
-  if (!support_ || !fits(run)) return false;
-  estimate_seconds_ += run.estimate_seconds() + seconds_of_joining(one, device);
+  estimate_seconds_ += run.estimate_seconds() + seconds_of_joining(way.problem, device);
   own_workspace_bytes_ = std::max(own_workspace_bytes_, run.workspace_bytes());
   joined_.emplace(std::move(run));
   return true;

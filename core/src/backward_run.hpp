@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "conv_run.hpp"
 #include "joined_run.hpp"
@@ -34,6 +36,8 @@ class BackwardRun {
     return joined_ ? 1 : lowered_ ? lowered_->convolutions() : 0;
   }
 
+  /// Which phases the filters are packed for, which options may change.
+  std::string phases_text() const { return phases_text_; }
   /// Of the taps of each convolution, and of them in the algorithm's own layout. 0 in backward
   /// weights, where dy takes the filters' part.
   std::size_t filter_bytes() const;
@@ -54,9 +58,17 @@ class BackwardRun {
   bool plan_by_itself(const DeviceInfo& device);
   void plan_forward(const DeviceInfo& device);
   RunOptions options_of_parts() const;
-  bool plan_phases(const ConvProblem& one, const DeviceInfo& device);
-  bool plan_joined(const ConvProblem& one, const ConvProblem& many, const JoinedLowering& joined,
-                   double seconds, const DeviceInfo& device);
+  /// Ways to make backward data of forward convolutions.
+  struct Way {
+    enum class Phases { in_place, copied, joined };
+    ConvProblem problem;  ///< of one image, whose strides make the phases
+    Phases phases = Phases::in_place;
+    double seconds = 0;  ///< of many images
+  };
+  std::vector<Way> ways(const ConvProblem& one) const;
+  double seconds_of_many(const Way& way, const DeviceInfo& device) const;
+  bool takes(const Way& way, const DeviceInfo& device);
+  Way plan_phases(const ConvProblem& one, const DeviceInfo& device);
   /// Whether a way that there is another one beside stays within the limit.
   template <class Run>
   bool fits(const Run& run) const {
@@ -75,6 +87,7 @@ class BackwardRun {
   Support support_;
   Support bits_of_itself_;  ///< of an algorithm that computes the gradient
   double estimate_seconds_ = 0;
+  std::string phases_text_;
   bool fuses_accumulate_ = false;
   bool stages_output_ = false;  ///< the output goes through workspace
   /// Of the workspace, in this order: dy masked, x padded, the output, the algorithm's own.

@@ -280,7 +280,25 @@ class Lower {
 
 }  // namespace
 
+ConvProblem with_taps_apart(ConvProblem p) {
+  const auto set_apart = [](std::int64_t outputs, std::int64_t taps, std::int64_t dilation,
+                            std::int64_t& stride) {
+    if (outputs == 1) stride = std::max(stride, (taps - 1) * dilation + 1);
+  };
+  set_apart(p.z(), p.t, p.dilation.d, p.stride.d);
+  set_apart(p.p(), p.r, p.dilation.h, p.stride.h);
+  set_apart(p.q(), p.s, p.dilation.w, p.stride.w);
+  return p;
+}
+
 ConvLowering lower(const ConvProblem& problem) { return Lower(problem).lowered(); }
+
+bool JoinedLowering::has_single_taps() const {
+  const std::int64_t taps[] = {problem.t, problem.r, problem.s};
+  for (int i = 0; i < 3; ++i)
+    if (phases[i] > 1 && taps[i] > 1) return false;
+  return true;
+}
 
 LoweredTaps JoinedLowering::taps_of(const ConvProblem& whole,
                                     const std::int64_t (&phase)[3]) const {

@@ -44,6 +44,12 @@ struct ConvLowering {
   std::vector<LoweredZeros> zeros;
 };
 
+/// The same backward data with strides by which no two taps meet one pixel. Along an axis with one
+/// output the filter has one place and the stride no say: as long as the filter reaches, it makes
+/// each tap a phase. A filter as large as its image, which with stride 1 has all of its taps for
+/// each pixel of dx and padding under all but one, becomes one product for each tap.
+ConvProblem with_taps_apart(ConvProblem problem);
+
 /// Of a checked problem that is not forward, has an image and no boundary other than zeros.
 ConvLowering lower(const ConvProblem& problem);
 
@@ -58,6 +64,8 @@ struct JoinedLowering {
   std::int64_t phases[3] = {1, 1, 1}, offset[3] = {0, 0, 0};  ///< along D, H and W
 
   std::int64_t phase_count() const { return phases[0] * phases[1] * phases[2]; }
+  /// Whether along each axis the taps of w are one phase's, or each is a phase: none is missing.
+  bool has_single_taps() const;
   /// The taps of a phase, of w's.
   LoweredTaps taps_of(const ConvProblem& whole, const std::int64_t (&phase)[3]) const;
 };

@@ -131,6 +131,8 @@ std::int64_t ConvRun::forward_convolutions() const {
   return backward_ ? backward_->forward_convolutions() : 0;
 }
 
+std::string ConvRun::phases_text() const { return backward_ ? backward_->phases_text() : ""; }
+
 std::size_t ConvRun::Segment::copy_bytes() const {
   return aligned(bytes_of(problem.dtype, problem.w_extents()));
 }

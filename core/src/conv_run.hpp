@@ -51,6 +51,8 @@ class ConvRun {
   bool copies_input() const;
   /// Of a gradient that the algorithm does not compute by itself, otherwise 0.
   std::int64_t forward_convolutions() const;
+  /// Of backward data by forward convolutions the phases that its filters are packed for.
+  std::string phases_text() const;
   /// Of the filters in the algorithm's own layout; 0 where it reads w as it lies.
   std::size_t filter_bytes() const;
   /// For a launch that packs filters first, and for one that finds them packed.

@@ -56,11 +56,20 @@ std::size_t JoinedRun::workspace_bytes() const {
 
 void JoinedRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
                      void* filters) const {
+  if (joined_.has_single_taps())
+    copy_single_taps(queue, device, w, filters);
+  else
+    copy_phases(queue, device, w, filters);
+  if (convolution_.filter_bytes() > 0)
+    convolution_.pack(queue, device, filters, static_cast<std::byte*>(filters) + copy_bytes_);
+}
+
+/// One phase after the other, between zeros.
+void JoinedRun::copy_phases(BackendQueue& queue, const DeviceInfo& device, const void* w,
+                            void* filters) const {
   const ConvProblem& p = joined_.problem;
   const std::int64_t taps[] = {p.t, p.r, p.s};
-  const std::int64_t phases = joined_.phase_count();
-  const std::int64_t of_phase =
-      whole_.c / whole_.groups * (whole_.k / whole_.groups) * p.t * p.r * p.s;
+  const std::int64_t phases = joined_.phase_count(), of_phase = elements_of_phase();
   // Zeros beside an image of one element, which is not read.
   const std::int64_t elements = whole_.groups * phases * of_phase;
   queue.pad({.x = ConstTensorView(filters, p.dtype, {1, 1, 1, 1, 1}, device.id),
@@ -73,15 +82,31 @@ void JoinedRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* 
         ((taps[0] - some.taps[0]) * taps[1] + taps[1] - some.taps[1]) * taps[2] + taps[2] -
         some.taps[2];
     copy_taps(queue, device, whole_, some, w,
-              {.filters = moved(filters, number++ * of_phase + first, p.dtype),
-               .taps = {taps[0], taps[1], taps[2]},
-               .group_step = phases * of_phase});
+              dense_taps(moved(filters, number++ * of_phase + first, p.dtype),
+                         whole_.k / whole_.groups, taps, phases * of_phase));
   };
   for (std::int64_t d = 0; d < joined_.phases[0]; ++d)
     for (std::int64_t h = 0; h < joined_.phases[1]; ++h)
       for (std::int64_t v = 0; v < joined_.phases[2]; ++v) copy({d, h, v});
-  if (convolution_.filter_bytes() > 0)
-    convolution_.pack(queue, device, filters, static_cast<std::byte*>(filters) + copy_bytes_);
+}
+
+/// All phases at once: a copy for each of them would read all of w for one tap. Where an axis has
+/// phases, a step along w's is one to the next phase.
+void JoinedRun::copy_single_taps(BackendQueue& queue, const DeviceInfo& device, const void* w,
+                                 void* filters) const {
+  const ConvProblem& p = joined_.problem;
+  const std::int64_t taps[] = {p.t, p.r, p.s}, of_phase = elements_of_phase();
+  LoweredTaps all = joined_.taps_of(whole_, {0, 0, 0});
+  TapsTo to = dense_taps(filters, whole_.k / whole_.groups, taps, joined_.phase_count() * of_phase);
+  std::int64_t phase_step = of_phase;
+  for (int i = 2; i >= 0; --i) {
+    if (joined_.phases[i] == 1) continue;
+    all.taps[i] = joined_.phases[i];
+    all.steps[i] = 1;
+    to.steps[i] = phase_step;
+    phase_step *= joined_.phases[i];
+  }
+  copy_taps(queue, device, whole_, all, w, to);
 }
 
 /// A channel's for each of its phases. The convolution adds it, which rounds a sum once.

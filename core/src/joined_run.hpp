@@ -33,6 +33,15 @@ class JoinedRun {
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:
+  /// Of the filters of one group.
+  std::int64_t elements_of_phase() const {
+    const ConvProblem& p = joined_.problem;
+    return whole_.c / whole_.groups * (whole_.k / whole_.groups) * p.t * p.r * p.s;
+  }
+  void copy_phases(BackendQueue& queue, const DeviceInfo& device, const void* w,
+                   void* filters) const;
+  void copy_single_taps(BackendQueue& queue, const DeviceInfo& device, const void* w,
+                        void* filters) const;
   void spread_bias(BackendQueue& queue, const ConvLaunch& launch, void* to) const;
   void launch_images(BackendQueue& queue, const ConvLaunch& launch, const ConvRun& run,
                      std::int64_t first, std::int64_t images) const;

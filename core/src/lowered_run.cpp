@@ -169,10 +169,9 @@ void LoweredRun::pack(BackendQueue& queue, const DeviceInfo& device, const void*
   auto* to = static_cast<std::byte*>(filters);
   for (const Part& part : parts_) {
     const LoweredConv& one = part.convolution;
-    const std::int64_t(&taps)[3] = one.taps.taps;
     const std::int64_t group_step = element_count(one.problem.w_extents()) / problem_.groups;
     copy_taps(queue, device, problem_, one.taps, w,
-              {.filters = to, .taps = {taps[0], taps[1], taps[2]}, .group_step = group_step});
+              dense_taps(to, problem_.k / problem_.groups, one.taps.taps, group_step));
     const void* const copy = to;
     to += part.copy_bytes;
     const ConvRun& run = runs_[part.run];

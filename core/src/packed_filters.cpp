@@ -95,6 +95,7 @@ std::shared_ptr<const FilterStorage> pack_filters(Queue& queue, const ConvRun& r
       .device = device.id(),
       .instruction_set = device.info().instruction_set,
       .problem = run.launched(),
+      .phases = run.phases_text(),
       .reproducible = run.reproducible(),
       .bytes = bytes,
       .memory = memory,
@@ -118,7 +119,9 @@ std::string misfit(const FilterStorage* filters, const Device& device, const Con
   if (!same_planes && run.has_depth())
     return run.reproducible() ? differ("any order of sums", "the reproducible one")
                               : differ("the reproducible order of sums", "any");
-  if (same_but_for_n(filters->problem, run.launched())) return {};
+  if (same_but_for_n(filters->problem, run.launched()))
+    return filters->phases == run.phases_text() ? std::string()
+                                                : differ(filters->phases, run.phases_text());
   const auto text = [](const ConvProblem& problem) {
     return fmt::format("{} in {} with strides {}, {} and {}", to_string(problem),
                        to_string(problem.dtype), to_string(problem.x_strides),

@@ -16,6 +16,7 @@ struct FilterStorage {
   DeviceId device;
   std::string instruction_set;
   ConvProblem problem;  ///< as the algorithm runs it; N has no say
+  std::string phases;   ///< as ConvRun::phases_text()
   bool reproducible;    ///< as the run is, on which it depends how the planes of a depth lie
   std::size_t bytes;
   std::shared_ptr<void> memory;  ///< keeps the device

@@ -7,14 +7,19 @@
 
 namespace plumb {
 
-/// Where copied taps go: into filters of so many taps, groups of them so far apart in elements.
+/// Where copied taps go, in elements: from group to group, from filter to filter, from channel to
+/// channel, and along T, R and S.
 struct TapsTo {
   void* filters;
-  std::int64_t taps[3];
-  std::int64_t group_step;
+  std::int64_t group_step, filter_step, channel_step;
+  std::int64_t steps[3];
 };
 
-/// Copies taps of the whole problem's w to C/G K/G T R S for each group.
+/// Into dense filters of so many channels and taps.
+TapsTo dense_taps(void* filters, std::int64_t channels, const std::int64_t (&taps)[3],
+                  std::int64_t group_step);
+
+/// Copies taps of the whole problem's w, whose C/G are the filters and K/G their channels.
 void copy_taps(BackendQueue& queue, const DeviceInfo& device, const ConvProblem& whole,
                const LoweredTaps& taps, const void* w, const TapsTo& to);
 

@@ -175,3 +175,78 @@ TEST_CASE("joined gradients: bits, batches and workspace") {
       plan({.algorithm = algorithm, .workspace_limit_bytes = free.workspace_bytes() - 1});
   CHECK(less.workspace_bytes() < free.workspace_bytes());
 }
+
+namespace {
+
+/// Axes with one output: padding, dilation, strides, groups, in every rank, and one axis of
+/// several.
+constexpr const char* of_one_output[] = {
+    "mb3ic5ih7iw7oc9kh7kw7",
+    "g2mb2ic6ih7iw5oc8kh7kw5sh3sw2",
+    "mb2ic5ih3iw3oc4kh5kw5ph1pw1",
+    "mb2ic5ih1iw1oc4kh3kw3ph1pw1",
+    "mb2ic3ih5iw5oc4kh3kw3dh1dw1",
+    "mb2ic3ih8iw7oc4kh7kw6sh3sw2",
+    "mb2ic4ih3iw20oc5kh3kw3pw1",
+    "mb2ic4ih3iw21oc5kh3kw3ph0pw1sw2",
+    "g2mb2ic4iw9oc6kw9",
+    "mb2ic4iw5oc6kw9pw2sw3",
+    "mb2ic3id3ih3iw3oc4kd3kh3kw3",
+    "mb1ic3id2ih4iw9oc4kd3kh4kw3pd1ph0pw1sd2",
+    "mb2ic3id1ih5iw5oc4kd3kh5kw5pd1",
+};
+
+/// A copy that is said to take as long as there are taps, so that taps are to be apart.
+ConvAlgorithm copy_that_counts_taps(Damage done) {
+  ConvAlgorithm copy = copy_of_direct(done);
+  copy.plan = [](const ConvProblem& problem, const DeviceInfo& device) {
+    PlanResult plan = original->plan(problem, device);
+    plan.estimate_seconds = static_cast<double>(problem.t * problem.r * problem.s);
+    return plan;
+  };
+  return copy;
+}
+
+}  // namespace
+
+TEST_CASE("joined gradients: axes with one output, in every rank and layout") {
+  const ConvAlgorithm copy = copy_that_counts_taps(nullptr);
+  for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
+    CHECK(tiers_that_fail(copy, placement, of_one_output).empty());
+}
+
+TEST_CASE("joined gradients: of one output a wrong sum is caught", "[faults]") {
+  const ConvAlgorithm copy = copy_that_counts_taps([](const ConvLaunch& launch) {
+    for_each_output(launch, [&](float& sum, const auto& index) {
+      if (index[1] == launch.problem.k - 1) sum = 0;
+    });
+  });
+  CHECK(tiers_that_fail(copy, Placement::nchw, of_one_output).contains(Tier::exact));
+}
+
+TEST_CASE("joined gradients: of one output each tap is a phase") {
+  const Device cpu = Device::open("cpu");
+  const ConvAlgorithm copy = copy_that_counts_taps(nullptr);
+  const auto plan = [&](const char* text, bool accumulate = false) {
+    return ask(copy, data_problem(text), cpu.info(), accumulate);
+  };
+  CHECK(plan("mb2ic5ih7iw7oc9kh7kw7").estimate_seconds < 2);         // one of one tap
+  CHECK(plan("mb2ic5ih1iw1oc4kh3kw3ph1pw1").estimate_seconds < 2);   // by itself
+  CHECK(plan("mb2ic3ih5iw5oc4kh3kw3dh1dw1").estimate_seconds >= 9);  // none that is joined
+  CHECK(plan("g4mb2ic4ih7iw7oc4kh7kw7").estimate_seconds >= 49);     // depthwise
+  CHECK(plan("mb2ic5ih3iw3oc4kh3kw3", true).estimate_seconds >= 9);  // adds in place
+  CHECK(plan("mb2ic5ih1iw1oc4kh3kw3ph1pw1", true).forward_convolutions == 1);
+}
+
+TEST_CASE("joined gradients: filters that were packed for other phases are refused") {
+  const Device cpu = Device::open("cpu");
+  Queue queue(cpu);
+  const ConvProblem problem = data_problem(texts[0]);
+  const ConvPlan free(cpu, problem, {.algorithm = std::string(name)});
+  const ConvPlan adds(cpu, problem, {.algorithm = std::string(name), .accumulate = true});
+  std::vector<float> w(static_cast<std::size_t>(element_count(problem.w_extents())));
+  const PackedFilters filters =
+      free.pack(queue, ConstTensorView(w.data(), DType::f32, problem.w_extents(), cpu.id()));
+  CHECK(free.takes(filters));
+  CHECK_FALSE(adds.takes(filters));
+}
