@@ -181,13 +181,13 @@ std::vector<BackwardRun::Way> BackwardRun::ways(const ConvProblem& one) const {
   const ConvProblem apart = with_taps_apart(one);
   // Of one channel of dy in a group every product is one term, and no matrix.
   if (apart.stride == one.stride || one.k == one.groups) return all;
-  // More take longer to plan and to put on a queue than they spare.
+  // A guess: more take longer to plan and to put on a queue than they spare.
   constexpr std::int64_t max_convolutions = 64;
   const bool are_few = most_phases(apart) <= max_convolutions;
   if (are_few) all.push_back({apart, Phases::in_place});
   if (in_place_alone) return all;
   if (are_few && LoweredRun::may_copy(apart)) all.push_back({apart, Phases::copied});
-  // Taps that are apart have no zeros beside them.
+  // However many filters: these have few zeros beside them, those of other axes with strides.
   if (lower_joined(apart)) all.push_back({apart, Phases::joined});
   return all;
 }

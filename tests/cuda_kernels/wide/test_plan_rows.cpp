@@ -33,8 +33,9 @@ std::optional<TiledMap> rows_of(const ConvProblem& p, int copied) {
 }  // namespace
 
 TEST_CASE("wide: pixels under one tap are rows, of all images one behind the other") {
-  for (const char* text : {"mb3ic72ih9iw11oc64kh1", "mb3ic72iw99oc64kw1", "mb3ic72id3ih3iw11oc64kd1kh1kw1",
-                           "mb3ic72ih1iw99oc64kh1", "mb3ic72ih99iw1oc64kh1kw1"}) {
+  for (const char* text :
+       {"mb3ic72ih9iw11oc64kh1", "mb3ic72iw99oc64kw1", "mb3ic72id3ih3iw11oc64kd1kh1kw1",
+        "mb3ic72ih1iw99oc64kh1", "mb3ic72ih99iw1oc64kh1kw1"}) {
     CAPTURE(text);
     for (const std::int64_t pixel : {72, 80}) {
       const auto rows = rows_of(channels_last(text, pixel), 64);
