@@ -9,10 +9,11 @@
 
 namespace plumb::cuda {
 
-/// Returns the pixels of all images as rows, channels fastest, where each pixel of the tensor is
-/// one of the box, in order, and they are equally far apart: of filters of one tap without strides
-/// and padding. A copy is a box of as many pixels as the map's, and its corner is a pixel's number.
-inline std::optional<TiledMap> rows_of_pixels(const Im2colMap& map) {
+/// Returns the pixels of all images as rows, channels fastest, where filters have one tap, each
+/// pixel of the tensor is one of the box, in order, and they are equally far apart. A copy is a box
+/// of as many pixels as the map's, and its corner is a pixel's number.
+inline std::optional<TiledMap> rows_of_pixels(const Im2colMap& map, int taps) {
+  if (taps > 1) return std::nullopt;
   const std::int64_t apart = map.axis[0].stride_bytes;
   std::int64_t pixels = 1;
   for (int i = 0; i < map.axes; ++i) {

@@ -65,8 +65,8 @@ bool encode_wide_map(Params& params, const Im2colMap& map, const void* from) {
 template <class Params>
 bool encode_rows(Params& params, const WidePlan& plan, const Im2colMap& map, const void* from) {
   using Arithmetic = typename Params::Arithmetic;
-  const auto rows = rows_of_pixels(map);
-  if (Arithmetic::splits_in_registers || plan.filters.all_taps() > 1 || !rows ||
+  const auto rows = rows_of_pixels(map, plan.filters.all_taps());
+  if (Arithmetic::splits_in_registers || !rows ||
       !encode_swizzled_tiles(params.map, *rows, Arithmetic::host.operand, from))
     return false;
   params.axes = 0;

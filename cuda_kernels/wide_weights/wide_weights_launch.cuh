@@ -56,7 +56,7 @@ bool read_operand(const WideWeightsOperand& operand, const void* data, char* wor
     Im2colMap of = wide_im2col(operand.image, channels, repacked);
     of.pixels = weights_block<Arithmetic>;
     if constexpr (!Arithmetic::splits_in_registers)
-      if (const auto rows = rows_of_pixels(of); rows && channels.all_taps() == 1) {
+      if (const auto rows = rows_of_pixels(of, channels.all_taps())) {
         tensor.has_rows = encode_swizzled_tiles(map, *rows, Arithmetic::host.operand, address);
         if (tensor.has_rows) return true;
       }
