@@ -59,8 +59,8 @@ double seconds_of_packing(std::size_t filter_bytes, bool takes_apart, const Devi
   return times_its_bytes * static_cast<double>(filter_bytes) / device.nominal_bytes_per_second;
 }
 
-/// How many convolutions phases are at the most.
-std::int64_t most_phases(const ConvProblem& p) {
+/// The most convolutions that phases can be.
+std::int64_t max_phases(const ConvProblem& p) {
   return std::min(p.stride.d, p.d) * std::min(p.stride.h, p.h) * std::min(p.stride.w, p.w);
 }
 
@@ -183,7 +183,7 @@ std::vector<BackwardRun::Way> BackwardRun::ways(const ConvProblem& one) const {
   if (apart.stride == one.stride || one.k == one.groups) return all;
   // A guess: more take longer to plan and to put on a queue than they spare.
   constexpr std::int64_t max_convolutions = 64;
-  const bool are_few = most_phases(apart) <= max_convolutions;
+  const bool are_few = max_phases(apart) <= max_convolutions;
   if (are_few) all.push_back({apart, Phases::in_place});
   if (in_place_alone) return all;
   if (are_few && LoweredRun::may_copy(apart)) all.push_back({apart, Phases::copied});

@@ -16,8 +16,8 @@ struct WideWeightsCorner {
   __device__ WideWeightsCorner(const WideWeightsParams& params, int step)
       : number(step * weights_block<Arithmetic>) {
     if constexpr (Arithmetic::across) {
-      const auto [image, number] = params.image_steps.divide(step);
-      n = image, of_dy[0] = number * weights_block<Arithmetic>;
+      const auto [image, in_image] = params.image_steps.divide(step);
+      n = image, of_dy[0] = in_image * weights_block<Arithmetic>;
       return;
     }
     const auto [above, q] = params.axis[0].outputs.divide(number);
