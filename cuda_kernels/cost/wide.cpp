@@ -11,6 +11,12 @@ double repacking_seconds(const DeviceInfo& device, const WideRepacking& work) {
   if (work.kernels == 0) return 0;
   const WideTable& costs = cost_tables().wide;
   const Machine machine(device);
+  if (work.plane_vector > 0) {
+    constexpr int short_vector = 4;
+    const double share =
+        work.plane_vector > short_vector ? costs.planes_share : costs.short_planes_share;
+    return machine.moving_seconds(work.bytes, share) + costs.next_kernel;
+  }
   // Lanes move elements one by one, of whatever size.
   const double of_element = work.kernels > 1 ? costs.of_split_element
                             : work.folds     ? costs.of_folded_element

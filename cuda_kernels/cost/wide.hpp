@@ -7,10 +7,11 @@ namespace plumb::cuda {
 
 /// The kernels that x goes through first.
 struct WideRepacking {
-  int kernels = 0;      ///< 2 where operands are split in memory, 1 or none
-  bool folds = false;   ///< taps become channels
-  double elements = 0;  ///< of the tiles that a kernel moves, those that fill them up too
-  double bytes = 0;     ///< which they read and write
+  int kernels = 0;       ///< 2 where operands are split in memory, 1 or none
+  bool folds = false;    ///< taps become channels
+  int plane_vector = 0;  ///< bytes of a channel's pixels that are moved at once; 0: elements
+  double elements = 0;   ///< of the tiles that a kernel moves, those that fill them up too
+  double bytes = 0;      ///< which they read and write
 };
 
 /// How a problem is cut.

@@ -32,9 +32,13 @@ struct WideTable {
   double of_split_element = 0.8;       ///< fixed
   double of_folded_element = 0.378;    ///< fixed
   double repacking_share = 1.6;        ///< fixed: of the nominal rate, for repacking x; H200
-  double folding = 8.5e-6;             ///< fixed: seconds of a block that folds an axis; H200
-  double start = 0.67e-6;              ///< fixed: seconds from the launch until all blocks work
-  double next_kernel = 2.4e-6;         ///< fixed: seconds of one more kernel of the launch
+  // The same of planes, whose pixels are moved in vectors, and in those of 4 bytes; fitted to 16
+  // times on one H200 (docs/experiments/wide.md).
+  double planes_share = 0.87;        ///< fixed
+  double short_planes_share = 0.52;  ///< fixed
+  double folding = 8.5e-6;           ///< fixed: seconds of a block that folds an axis; H200
+  double start = 0.67e-6;            ///< fixed: seconds from the launch until all blocks work
+  double next_kernel = 2.4e-6;       ///< fixed: seconds of one more kernel of the launch
   /// Fixed: bytes that a multiprocessor sends to others of its cluster in a clock. This and the
   /// next are counted, and not fitted yet.
   double cluster_bytes_per_clock = 24;

@@ -32,29 +32,17 @@ class WideBoxes {
   /// its threads call it.
   template <WideFault fault>
   __device__ __forceinline__ void write(WideSums<shape>& sums, const WideWorkItem& work) {
-    using Sums = WideSums<shape>;
-    constexpr int tiles = Sums::m64_tiles, parts = Sums::n8_tiles * 8 / columns;
-    const auto [pixel, filter] = warpgroup_corner<shape>(work, warp_ / 4);
-    // What is there once for some parts takes their sums from registers that each part has named.
-    constexpr int all = tiles * parts, together = all > 4 ? all / 2 : all;
+    // Warps that stage a box together meet as often either way.
+    if (params_.repairs && __any_sync(all_lanes, has_non_finite(sums)))
+      return write_repaired<fault>(sums, work);
 #pragma unroll
-    for (int first = 0; first < all; first += together)
-#pragma unroll 1
-      for (int i = 0; i < together; ++i) {
-        const int number = first + i, k = filter + number % parts * columns;
-        if (k >= params_.groups.filters) continue;
-        const Part part{.pixel = pixel + number / parts * 64, .group = work.group, .k = k};
-        if (leads()) wait_for_store_reads<wide_slots - 1>();
-        meet_warps();
-        Sum of_part[Fragments::count];
-        take_part<together>(sums, first, i, of_part);
-        const unsigned doubtful = stage(of_part, part);
-        if (params_.repairs) repair(doubtful, part);
-        order_shared_writes();
-        meet_warps();
-        if (leads() && !(fault == WideFault::lost_box && number == 0)) store(part);
-        slot_ = (slot_ + 1) % wide_slots;
-      }
+    for (int number = 0; number < all_parts; ++number) {
+      const Part part(params_, work, warp_, number);
+      if (!part.exists) continue;
+      begin_box();
+      stage(sums_of(sums, number), part);
+      end_box<fault>(part, number);
+    }
   }
   /// Shared memory is the block's until its stores have read it.
   __device__ void finish() const {
@@ -64,15 +52,26 @@ class WideBoxes {
  private:
   using Arithmetic = typename Params::Arithmetic;
   using Fragments = WideFragments<Params>;
+  using Sums = WideSums<shape>;
   static constexpr unsigned all_lanes = 0xffffffff;
   static constexpr int bytes = sizeof(Stored), columns = Fragments::columns;
   static constexpr bool planes = Arithmetic::across;
   /// That stage a box together, each its 16 pixels.
   static constexpr int warps = planes ? columns / wide_box_pixels : 1;
 
+  static constexpr int parts = Sums::n8_tiles * 8 / columns, all_parts = Sums::m64_tiles * parts;
+
   /// A part of a tile: 64 pixels, `columns` filters of a group.
   struct Part {
     int pixel, group, k;
+    bool exists;  ///< behind the group's last filter there is none
+
+    __device__ Part(const Params& params, const WideWorkItem& work, int warp, int number)
+        : group(work.group) {
+      const auto [first_pixel, filter] = warpgroup_corner<shape>(work, warp / 4);
+      pixel = first_pixel + number / parts * 64, k = filter + number % parts * columns;
+      exists = k < params.groups.filters;
+    }
   };
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
@@ -85,6 +84,51 @@ class WideBoxes {
       meet<32 * warps>(1 + warp_ / warps);
   }
   __device__ char* box() const { return shared_.staged(warp_ / warps * warps, slot_); }
+  /// Waits until the next box can be staged.
+  __device__ void begin_box() const {
+    if (leads()) wait_for_store_reads<wide_slots - 1>();
+    meet_warps();
+  }
+  /// Has the box stored that is staged.
+  template <WideFault fault>
+  __device__ void end_box(const Part& part, int number) {
+    order_shared_writes();
+    meet_warps();
+    if (leads() && !(fault == WideFault::lost_box && number == 0)) store(part);
+    slot_ = (slot_ + 1) % wide_slots;
+  }
+  /// A part's sums of this lane.
+  __device__ static Sum* sums_of(Sums& sums, int number) {
+    return sums.of[number / parts] + number % parts * Fragments::count;
+  }
+  /// Whether one of this lane's sums of the tile is not finite.
+  __device__ static bool has_non_finite(const Sums& sums) {
+    Sum probe = 0;  // NaN then
+#pragma unroll
+    for (const auto& of_tile : sums.of)
+#pragma unroll
+      for (const Sum& sum : of_tile) probe = fma(sum, Sum{0}, probe);
+    return probe != probe;
+  }
+  /// Likewise, and sums anew what is doubtful. This code is there once for some parts, which take
+  /// their sums from registers that each has named: it is seldom run, and the instruction cache has
+  /// room for few copies.
+  template <WideFault fault>
+  __device__ __forceinline__ void write_repaired(Sums& sums, const WideWorkItem& work) {
+    constexpr int together = all_parts > 4 ? all_parts / 2 : all_parts;
+#pragma unroll
+    for (int first = 0; first < all_parts; first += together)
+#pragma unroll 1
+      for (int i = 0; i < together; ++i) {
+        const Part part(params_, work, warp_, first + i);
+        if (!part.exists) continue;
+        begin_box();
+        Sum of_part[Fragments::count];
+        take_part<together>(sums, first, i, of_part);
+        repair(find_doubtful(stage(of_part, part), part), part);
+        end_box<fault>(part, first + i);
+      }
+  }
   /// Copies the sums of part `first` + `wanted`, which is below `count`. Inlined, as all that has
   /// sums, so that registers keep them.
   template <int count, int number = 0>
@@ -94,7 +138,6 @@ class WideBoxes {
       if constexpr (number + 1 < count) take_part<count, number + 1>(sums, first, wanted, to);
       return;
     }
-    constexpr int parts = WideSums<shape>::n8_tiles * 8 / columns;
     const int part = first + number;
 #pragma unroll
     for (int i = 0; i < Fragments::count; ++i)
@@ -125,9 +168,9 @@ class WideBoxes {
     return reinterpret_cast<Stored*>(box() + swizzle_128(at));
   }
 
-  /// Makes outputs of this lane's sums, and stages them. Returns a bit for each that is doubtful,
-  /// where a launch looks for them. Inlined, since registers have the sums.
-  __device__ __forceinline__ unsigned stage(Sum* sums, const Part& part) const {
+  /// Makes outputs of this lane's sums, stages and returns them. Inlined, since registers have the
+  /// sums.
+  __device__ __forceinline__ Fragments stage(Sum* sums, const Part& part) const {
     const int first_filter = part.group * params_.groups.filters;
     const Fragments of(params_, sums, lane(), first_filter, part.k);
     of.add_bias();
@@ -136,7 +179,7 @@ class WideBoxes {
       stage_halves(sums);
     else
       stage_sums(of);
-    return params_.repairs ? find_doubtful(of, part) : 0;
+    return of;
   }
   __device__ __forceinline__ void stage_halves(const Sum* sums) const {
     // Of four matrices the first two are of one n8 tile's filters, the others of the next one's.
@@ -178,7 +221,8 @@ class WideBoxes {
     return at + static_cast<std::ptrdiff_t>((number ^ static_cast<std::uintptr_t>(by)) - number);
   }
 
-  /// Of filters that are there: behind a group's last one a tile has sums of anything.
+  /// Returns a bit for each sum that is doubtful, of filters that are there: behind a group's last
+  /// one a tile has sums of anything.
   __device__ __forceinline__ unsigned find_doubtful(const Fragments& of, const Part& part) const {
     const int left = params_.groups.filters - part.k - lane() % 4 * 2;
     Sum probe = 0;  // NaN where a sum is not finite

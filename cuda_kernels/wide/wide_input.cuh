@@ -36,6 +36,7 @@ struct WideInputParams {
   bool one_scale = false;  ///< all images have that of the largest magnitude of any
   bool along_channels;     ///< they lie closer together than pixels do
   bool pads = false;       ///< taps of folded axes may lie outside of the image
+  int plane_vector;        ///< WideInput's
 
   WideInputParams(const ConvProblem& p, const WideFilters& filters, const WideInput& input,
                   const void* from)
@@ -91,14 +92,16 @@ struct WideInputParams {
         bytes_of_channel(input.element_bytes),
         pixel_bytes(input.pixel_bytes()),
         pixel_tiles(input.pixel_tiles()),
-        channel_tiles(input.channel_tiles()) {}
+        channel_tiles(input.channel_tiles()),
+        plane_vector(input.plane_vector) {}
 };
 
 /// A tile of an image.
 struct WideInputTile {
   int image, pixel, channel;  ///< numbers of the tile along pixels and channels
 
-  __device__ WideInputTile(const WideInputParams& params, int number) {
+  template <class Params>
+  __device__ WideInputTile(const Params& params, int number) {
     const auto [above, along_channels] = params.channel_tiles.divide(number);
     const auto [n, along_pixels] = params.pixel_tiles.divide(above);
     image = n, pixel = along_pixels, channel = along_channels;
@@ -327,24 +330,6 @@ inline void unite_magnitudes(const WideInputParams& params, int images, void* st
   if (params.one_scale)
     Launch(stream, 1, wide_input_threads, 0)
         .early()(unite_wide_magnitudes, params.magnitudes, images * params.parts);
-}
-
-/// Repacks so many images of `Stored`.
-template <class Stored, class Operand, int products>
-void repack_wide(const WideInputParams& params, int images, void* stream) {
-  const auto blocks = static_cast<unsigned>(std::int64_t{images} * params.tiles_of_image());
-  if constexpr (!std::is_same_v<Stored, Operand>) {
-    Launch(stream, static_cast<unsigned>(images * params.parts), wide_input_threads, 0)(
-        look_at_wide_input<float>, params);
-    unite_magnitudes(params, images, stream);
-    Launch(stream, blocks, wide_input_threads, 0)
-        .early()(repack_wide_input<float, products>, params);
-  } else {
-    using Element =
-        std::conditional_t<sizeof(Stored) == 8, std::uint64_t,
-                           std::conditional_t<sizeof(Stored) == 4, std::uint32_t, std::uint16_t>>;
-    Launch(stream, blocks, wide_input_threads, 0)(repack_wide_input<Element, 1>, params);
-  }
 }
 
 }  // namespace plumb::cuda

@@ -41,6 +41,9 @@ struct WideInput {
   int groups = 1, planes = 1, element_bytes = 2;
   WideRegion region{};  ///< of folded axes
   int parts = 1;        ///< in which an image's largest magnitude is looked for
+  /// Bytes of a channel's pixels that can be moved at once, where they lie side by side and x is
+  /// aligned: 16, 8 or 4; 0: x is repacked by elements.
+  int plane_vector = 0;
 
   WideInput() = default;
   WideInput(const ConvProblem& problem, const WideFilters& filters);

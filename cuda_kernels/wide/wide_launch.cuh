@@ -9,10 +9,10 @@
 #include "cuda_kernels/wide/wide_axes.hpp"
 #include "cuda_kernels/wide/wide_boxes.hpp"
 #include "cuda_kernels/wide/wide_call.cuh"
-#include "cuda_kernels/wide/wide_input.cuh"
 #include "cuda_kernels/wide/wide_kernel.cuh"
 #include "cuda_kernels/wide/wide_pack.cuh"
 #include "cuda_kernels/wide/wide_region.cuh"
+#include "cuda_kernels/wide/wide_repack.cuh"
 #include "cuda_kernels/wide/wide_splits.cuh"
 
 namespace plumb::cuda {

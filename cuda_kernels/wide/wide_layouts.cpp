@@ -103,12 +103,44 @@ bool is_dense_image(const ConvProblem& p) {
   return true;
 }
 
+/// Says whether pixels follow each other, each `step` behind the one before; the innermost axis
+/// that has several says how far.
+bool lie_in_one_row(const Extents& extents, const Strides& strides, std::int64_t& step) {
+  std::int64_t next = 0;
+  for (int i = extents.rank() - 1; i >= 2; --i) {
+    if (extents[i] == 1) continue;
+    if (next == 0) step = strides[i];
+    if (next != 0 && strides[i] != next) return false;
+    next = strides[i] * extents[i];
+  }
+  return next != 0;
+}
+
+/// Returns how many bytes of a channel's pixels can be moved at once, by strides alone.
+int vector_of_planes(const ConvProblem& p, const WideFilters& filters) {
+  std::int64_t step = 0;
+  const std::int64_t bytes = filters.of.operand_bytes();
+  if (filters.of.scales() || filters.fold.axes != 0 || p.groups != 1 || bytes > 4 ||
+      !lie_in_one_row(p.x_extents(), p.x_strides, step) || step != 1)
+    return 0;
+  for (const int vector : {16, 8, 4}) {
+    const auto fits = [&](std::int64_t extent, std::int64_t stride) {
+      return extent == 1 || stride * bytes % vector == 0;
+    };
+    if (p.d * p.h * p.w * bytes % vector == 0 && fits(p.c, p.x_strides[1]) &&
+        fits(p.n, p.x_strides[0]))
+      return vector;
+  }
+  return 0;
+}
+
 }  // namespace
 
 WideInput::WideInput(const ConvProblem& problem, const WideFilters& filters)
     : WideInput(!lies_for_copies(problem, filters), wide_product(problem, filters.fold), filters) {
   if (filters.fold.axes != 0)
     region = WideRegion(problem, filters, plane_channels() * element_bytes);
+  if (repacks) plane_vector = vector_of_planes(problem, filters);
 }
 
 void WideInput::be_seldom() {
@@ -162,23 +194,6 @@ WideInput::WideInput(bool always, const ConvProblem& p, const WideFilters& filte
   images = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(p.n, 1)));
   parts = std::min(pixel_tiles() * channel_tiles(), wide_most_parts);
 }
-
-namespace {
-
-/// Says whether pixels follow each other, each `step` behind the one before; the innermost axis
-/// that has several says how far.
-bool lie_in_one_row(const Extents& extents, const Strides& strides, std::int64_t& step) {
-  std::int64_t next = 0;
-  for (int i = extents.rank() - 1; i >= 2; --i) {
-    if (extents[i] == 1) continue;
-    if (next == 0) step = strides[i];
-    if (next != 0 && strides[i] != next) return false;
-    next = strides[i] * extents[i];
-  }
-  return next != 0;
-}
-
-}  // namespace
 
 bool lies_across(const ConvProblem& p, const WideFilters& filters) {
   if (filters.of.scales() || filters.fold.axes != 0 || p.groups != 1 || p.n == 0) return false;

@@ -27,6 +27,7 @@ inline WideRepacking repacking_of(const ConvProblem& problem, const WideFilters&
   const int kernels = std::min(input.planes, 2);
   return {.kernels = kernels,
           .folds = filters.fold.axes != 0,
+          .plane_vector = input.plane_vector,
           .elements = images * input.pixel_tiles() * input.channel_tiles() * tile_elements,
           .bytes = kernels * bytes_of(problem, problem.x_extents()) +
                    images * static_cast<double>(input.image_bytes())};

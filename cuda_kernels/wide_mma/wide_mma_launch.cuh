@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cuda_kernels/wide/wide_call.cuh"
-#include "cuda_kernels/wide/wide_input.cuh"
+#include "cuda_kernels/wide/wide_repack.cuh"
 #include "cuda_kernels/wide/wide_splits.cuh"
 #include "cuda_kernels/wide_mma/wide_mma_kernel.cuh"
 

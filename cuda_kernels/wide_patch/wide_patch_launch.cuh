@@ -3,8 +3,8 @@
 
 #include "cuda_kernels/primitives/swizzled_map.hpp"
 #include "cuda_kernels/wide/wide_call.cuh"
-#include "cuda_kernels/wide/wide_input.cuh"
 #include "cuda_kernels/wide/wide_pack.cuh"
+#include "cuda_kernels/wide/wide_repack.cuh"
 #include "cuda_kernels/wide_patch/wide_patch_kernel.cuh"
 #include "cuda_kernels/wide_patch/wide_patch_phases.hpp"
 

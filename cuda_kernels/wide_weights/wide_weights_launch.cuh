@@ -7,8 +7,8 @@
 #include "cuda_kernels/primitives/swizzled_map.hpp"
 #include "cuda_kernels/primitives/tensor_map.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
-#include "cuda_kernels/wide/wide_input.cuh"
 #include "cuda_kernels/wide/wide_region.cuh"
+#include "cuda_kernels/wide/wide_repack.cuh"
 #include "cuda_kernels/wide_weights/wide_weights_finish.cuh"
 #include "cuda_kernels/wide_weights/wide_weights_kernel.cuh"
 

@@ -181,6 +181,28 @@ TEST_CASE("wide: x is read as it lies where its channels do, and otherwise repac
   CHECK_FALSE(repacks("g2mb2ic264ih8iw6oc64kh3ph1", wide_class_tf32, {264 * 48, 1, 264 * 6, 264}));
 }
 
+TEST_CASE("wide: planes are repacked in the longest vectors that channels and images begin at") {
+  const auto vector = [](const char* text, const WideClass& of, const Strides& strides = {}) {
+    ConvProblem p = problem_of(text, of);
+    p.x_strides = strides.empty() ? dense_strides(p.x_extents()) : strides;
+    return WidePlan(check(p), of, hopper()).input.plane_vector;
+  };
+  CHECK(vector("mb2ic64ih8iw8oc64kh3ph1", wide_class_fp16) == 16);
+  CHECK(vector("mb2ic64ih14oc64kh3ph1", wide_class_bf16) == 8);
+  CHECK(vector("mb2ic64ih6iw5oc64kh3ph1", wide_class_fp16) == 4);
+  CHECK(vector("mb2ic64ih7oc64kh3ph1", wide_class_fp16) == 0);  // of one pixel of two bytes
+  CHECK(vector("mb2ic64ih14oc64kh3ph1", wide_class_tf32) == 16);
+  CHECK(vector("mb2ic64ih7oc64kh3ph1", wide_class_tf32x3) == 4);
+  CHECK(vector("mb2ic64ih8oc64kh3ph1", wide_class_fp16x3) == 0);  // scaled
+  CHECK(vector("g2mb2ic64ih8oc64kh3ph1", wide_class_fp16) == 0);  // groups may be joined
+  CHECK(vector("mb2ic4ih8oc64kh3ph1", wide_class_fp16) == 0);     // taps become channels
+  const char* const plain = "mb2ic64ih8iw6oc64kh3ph1";
+  CHECK(vector(plain, wide_class_fp16, {64 * 50, 50, 6, 1}) == 4);    // gaps between planes
+  CHECK(vector(plain, wide_class_fp16, {64 * 64, 64, 8, 1}) == 0);    // and between rows
+  CHECK(vector(plain, wide_class_fp16, {64 * 48, -48, 6, 1}) == 16);  // mirrored channels
+  CHECK(vector(plain, wide_class_fp16, {64 * 48, 1, 64 * 6, -64}) == 0);
+}
+
 TEST_CASE("wide: repacked channels are filled up to 16 bytes, groups apart, halves in two planes") {
   const WidePlan odd = plan_of("g2mb3ic270ih8iw6oc64kh3ph1");
   CHECK(odd.input.group_channels == 136);

@@ -13,7 +13,7 @@ if(PLUMB_EMULATION)
   set(emulation ${wide}/emulation)
   plumb_emulated(plumb_emulated_wide WORDS ${emulation}/wide_words.hpp
     FOLDERS ${emulation}/shadows ${emulation} KERNELS ${emulation}/kernels_wide.cpp
-                 TESTS ${emulation}/test_emulated.cpp ${emulation}/test_clusters.cpp)
+                 TESTS ${emulation}/test_emulated.cpp ${emulation}/test_clusters.cpp ${emulation}/test_repacked_planes.cpp)
 
   # The named test must find that `was` is `is` in a source.
   function(plumb_faulty_wide source name was is test)
@@ -39,6 +39,8 @@ if(PLUMB_EMULATION)
   plumb_faulty_wide(wide_cluster not_waited "sent_.wait_for_blocks(0);" "" "*random problems in clusters")
   plumb_faulty_wide(wide_cluster lost_sum "int split = 1;" "int split = 2;" "*random problems in clusters")
   plumb_faulty_wide(wide_cluster not_met "  meet_cluster();" "" "*random problems in clusters")
+  plumb_faulty_wide(wide_planes not_waited "wait_for_copies<0>();" "" "*planes are repacked in vectors*")
+  plumb_faulty_wide(wide_planes same_pixel ">> 16 * j << 16" "<< 16" "*planes are repacked in vectors*")
   plumb_faulty_wide(wide_consumer same_terms "across ? wgmma_across_bytes : 32" "across ? 32 : 32"
     "*one image of planes under one tap")
 endif()
