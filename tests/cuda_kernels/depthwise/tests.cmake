@@ -23,7 +23,7 @@ set(of_types ${emulation}/kernels_f32.cpp ${emulation}/kernels_f16.cpp ${emulati
     ${emulation}/kernels_f64.cpp)
 # Warnings of kernels are the matter of their own compiler; g++ 12 fails on halves when it replaces aggregates by scalars.
 set_source_files_properties(${of_types} PROPERTIES
-  COMPILE_OPTIONS "-include;${fibers}/device_words.hpp;-w;-O1;-fno-tree-sra")
+  COMPILE_OPTIONS "-include;${fibers}/device_words.hpp;-w;${PLUMB_KERNEL_LEVEL_1};-fno-tree-sra")
 plumb_emulated(plumb_emulated_depthwise FOLDERS ${emulation}/shadows ${emulation} KERNELS ${of_types}
                TESTS ${emulation}/test_depthwise.cpp)
 plumb_emulated_cases(plumb_depthwise_floats FOLDERS ${emulation}/shadows ${emulation} TESTS ${emulation}/test_depthwise.cpp

@@ -8,7 +8,7 @@ set(emulation ${depthwise_weights}/emulation)
 set(weights ${depthwise_weights}/../weights/emulation)
 # Warnings of kernels are the matter of their own compiler.
 set_source_files_properties(${emulation}/kernels.cpp PROPERTIES
-  COMPILE_OPTIONS "-include;${fibers}/device_words.hpp;-w;-O1")
+  COMPILE_OPTIONS "-include;${fibers}/device_words.hpp;-w;${PLUMB_KERNEL_LEVEL_1}")
 plumb_emulated(plumb_emulated_depthwise_weights FOLDERS ${weights}/shadows ${weights} KERNELS ${emulation}/kernels.cpp
                TESTS ${emulation}/test_depthwise_weights.cpp)
 if(PLUMB_HAVE_CUDA)

@@ -5,7 +5,7 @@ if(PLUMB_EMULATION)
   # Warnings of kernels are the matter of their own compiler.
   set_source_files_properties(${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp
     ${emulation}/weights_tree_on_host.cpp PROPERTIES
-    COMPILE_OPTIONS "-include;${emulation}/device_words.hpp;-w;-O1")
+    COMPILE_OPTIONS "-include;${emulation}/device_words.hpp;-w;${PLUMB_KERNEL_LEVEL_1}")
   plumb_emulated(plumb_emulated_fields
     KERNELS ${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp ${emulation}/weights_tree_on_host.cpp
     TESTS ${emulation}/test_bits.cpp ${emulation}/test_emulation.cpp ${emulation}/test_fields.cpp
