@@ -58,7 +58,12 @@ template <class Real>
 class Plain {
  public:
   Plain(const ConvProblem& problem, const ConvOptions& options, const ConvTensors& tensors)
-      : p_(problem), options_(options), t_(tensors) {}
+      : p_(problem),
+        options_(options),
+        t_(tensors),
+        planes_(problem.z()),
+        rows_(problem.p()),
+        columns_(problem.q()) {}
 
   double output(int64_t n, int64_t k, int64_t z, int64_t p, int64_t q) const {
     const auto one = [&](int64_t row, int64_t column) {
@@ -94,9 +99,9 @@ class Plain {
     double sums[lanes] = {};
     int64_t element = 0;
     for (int64_t n = 0; n < p_.n; ++n)
-      for (int64_t z = 0; z < p_.z(); ++z)
-        for (int64_t p = 0; p < p_.p(); ++p)
-          for (int64_t q = 0; q < p_.q(); ++q) sums[element++ % lanes] += dy(t_.w, n, k, z, p, q);
+      for (int64_t z = 0; z < planes_; ++z)
+        for (int64_t p = 0; p < rows_; ++p)
+          for (int64_t q = 0; q < columns_; ++q) sums[element++ % lanes] += dy(t_.w, n, k, z, p, q);
     for (int64_t half = lanes / 2; half > 0; half /= 2)
       for (int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
     double sum = sums[0];
@@ -177,13 +182,18 @@ class Plain {
     const int64_t channels = p_.c / p_.groups, first = k / (p_.k / p_.groups) * channels;
     Real sum = 0;
     for (int64_t c = 0; c < channels; ++c)
-      for (int64_t t = 0; t < p_.t; ++t)
-        for (int64_t r = 0; r < p_.r; ++r)
+      for (int64_t t = 0; t < p_.t; ++t) {
+        const int64_t d = plane(z, t);
+        if (d < 0) continue;
+        for (int64_t r = 0; r < p_.r; ++r) {
+          const int64_t h = row(p, r);
+          if (h < 0) continue;
           for (int64_t s = 0; s < p_.s; ++s) {
-            const int64_t d = plane(z, t), h = row(p, r), w = column(q, s);
-            if (d >= 0 && h >= 0 && w >= 0)
-              sum = fma(at(t_.x, n, first + c, d, h, w), at(t_.w, k, c, t, r, s), sum);
+            const int64_t w = column(q, s);
+            if (w >= 0) sum = fma(at(t_.x, n, first + c, d, h, w), at(t_.w, k, c, t, r, s), sum);
           }
+        }
+      }
     return sum;
   }
 
@@ -202,15 +212,18 @@ class Plain {
     const int64_t first = c / channels * filters;
     Real sum = 0;
     for (int64_t k = first; k < first + filters; ++k)
-      for (int64_t t = p_.t - 1; t >= 0; --t)
-        for (int64_t r = p_.r - 1; r >= 0; --r)
+      for (int64_t t = p_.t - 1; t >= 0; --t) {
+        const int64_t z = reader(d, t, p_.dilation.d, p_.padding.front, p_.stride.d, planes_);
+        if (z < 0) continue;
+        for (int64_t r = p_.r - 1; r >= 0; --r) {
+          const int64_t p = reader(h, r, p_.dilation.h, p_.padding.top, p_.stride.h, rows_);
+          if (p < 0) continue;
           for (int64_t s = p_.s - 1; s >= 0; --s) {
-            const int64_t z = reader(d, t, p_.dilation.d, p_.padding.front, p_.stride.d, p_.z());
-            const int64_t p = reader(h, r, p_.dilation.h, p_.padding.top, p_.stride.h, p_.p());
-            const int64_t q = reader(w, s, p_.dilation.w, p_.padding.left, p_.stride.w, p_.q());
-            if (z >= 0 && p >= 0 && q >= 0)
-              sum = fma(dy(t_.x, n, k, z, p, q), at(t_.w, k, c % channels, t, r, s), sum);
+            const int64_t q = reader(w, s, p_.dilation.w, p_.padding.left, p_.stride.w, columns_);
+            if (q >= 0) sum = fma(dy(t_.x, n, k, z, p, q), at(t_.w, k, c % channels, t, r, s), sum);
           }
+        }
+      }
     return sum;
   }
 
@@ -257,20 +270,22 @@ class Plain {
   Real segment(const Segments& segments, const Tap& tap, int64_t index) const {
     constexpr int64_t lanes = 16;
     Real sums[lanes] = {};
+    const int64_t channels = p_.c / p_.groups;
+    const int64_t channel = tap.k / (p_.k / p_.groups) * channels + tap.c;
     const int64_t first_plane = index / segments.of_plane * segments.planes_together;
-    const int64_t end = std::min(first_plane + segments.planes_together, p_.n * p_.z());
+    const int64_t end = std::min(first_plane + segments.planes_together, p_.n * planes_);
     const int64_t first_row = index % segments.of_plane * segments.rows;
     for (int64_t i = first_plane; i < end; ++i)
-      for (int64_t p = first_row; p < std::min(first_row + segments.rows, p_.p()); ++p)
-        for (int64_t q = 0; q < p_.q(); ++q) {
-          const int64_t n = i / p_.z(), z = i % p_.z();
-          const int64_t d = plane(z, tap.t), h = row(p, tap.r), w = column(q, tap.s);
-          if (d < 0 || h < 0 || w < 0) continue;
-          const int64_t channels = p_.c / p_.groups;
-          const int64_t channel = tap.k / (p_.k / p_.groups) * channels + tap.c;
+      for (int64_t p = first_row; p < std::min(first_row + segments.rows, rows_); ++p) {
+        const int64_t n = i / planes_, z = i % planes_, d = plane(z, tap.t), h = row(p, tap.r);
+        if (d < 0 || h < 0) continue;
+        for (int64_t q = 0; q < columns_; ++q) {
+          const int64_t w = column(q, tap.s);
+          if (w < 0) continue;
           sums[q % lanes] =
               fma(at(t_.x, n, channel, d, h, w), dy(t_.w, n, tap.k, z, p, q), sums[q % lanes]);
         }
+      }
     for (int64_t half = lanes / 2; half > 0; half /= 2)
       for (int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
     return sums[0];
@@ -279,6 +294,7 @@ class Plain {
   const ConvProblem& p_;
   const ConvOptions& options_;
   const ConvTensors& t_;
+  int64_t planes_, rows_, columns_;  ///< of y without pooling, or of dy
 };
 
 bool sums_in_double(const ConvProblem& problem, const ConvOptions& options) {

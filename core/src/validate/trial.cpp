@@ -25,6 +25,7 @@ Trial::Trial(std::shared_ptr<GuardedMemory> memory, const ValidationCase& test,
     : device_(memory->device()),
       memory_(std::move(memory)),
       problem_(check(test.problem)),
+      output_strides_(output_of(problem_).strides),
       activation_(test.activation),
       seed_(options.seed),
       offset_(test.offset),
@@ -296,7 +297,7 @@ std::string Trial::changed_inputs(Queue& queue) const {
 }
 
 std::int64_t Trial::y_offset(const Point& point) const {
-  const Strides strides = output_of(problem_).strides;
+  const Strides& strides = output_strides_;
   const int rows = strides.rank() - 2, columns = strides.rank() - 1;
   const std::int64_t plane = problem_.has_depth() ? point.z * strides[2] : 0;
   return point.n * strides[0] + point.k * strides[1] + plane + point.p * strides[rows] +

@@ -142,6 +142,7 @@ class Trial {
   GuardPages pages_ = GuardPages::none;
   Scratch scratch_ = Scratch::nan;
   ConvProblem problem_;
+  Strides output_strides_;  ///< of output_of(problem_), whose extents take long to compute
   Activation activation_;
   std::uint64_t seed_;
   std::int64_t offset_;  ///< in elements: an odd one finds kernels that count on alignment
