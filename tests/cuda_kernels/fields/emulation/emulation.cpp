@@ -24,7 +24,8 @@ BlockCoordinate threadIdx, blockIdx, blockDim, gridDim;
 namespace plumb_test::emulation {
 namespace {
 
-enum class Wait { none, block, vote, warp, poll, cluster };
+/// What a thread waits for.
+enum class Wait : std::uint8_t { none, block, vote, warp, poll, cluster, ended };
 constexpr std::size_t stack_bytes = 512 << 10, largest_shared = 227 << 10, guard_bytes = 256,
                       shared_alignment = 128;
 /// What lies at a multiple of so many bytes lies so in each block of a cluster.
@@ -100,8 +101,7 @@ class Stack {
 struct Thread {
   Stack stack;
   std::unique_ptr<char[]> memory = std::make_unique_for_overwrite<char[]>(stack_bytes);
-  Wait wait = Wait::none;
-  bool done = false;
+  bool ended = false;                     ///< whether nothing of it is left on the stack
   std::deque<std::vector<Copy>> groups;   ///< the last has no end yet
   std::deque<std::vector<Store>> stores;  ///< likewise
 };
@@ -113,6 +113,7 @@ class Block {
         unsigned number)
       : number_(number),
         threads_(threads),
+        waits_(threads.size(), Wait::none),
         kernel_(kernel),
         memory_(shared + guard_bytes + shared_turn, '\xff'),
         shared_(memory_.data()) {
@@ -121,7 +122,7 @@ class Block {
   }
 
   void begin() {
-    for (Thread& thread : threads_) begin(thread);
+    for (std::size_t i = 0; i < threads_.size(); ++i) begin(i);
   }
   /// Lets each thread go on to where it waits. Returns whether some then need not wait any longer.
   bool go_on(bool backwards) {
@@ -131,16 +132,12 @@ class Block {
     if (error_) std::rethrow_exception(error_);
     return release();
   }
-  bool is_done() const { return count_done() == threads_.size(); }
-  std::size_t alive() const { return threads_.size() - count_done(); }
+  bool is_done() const { return alive() == 0; }
+  std::size_t alive() const { return threads_.size() - count(Wait::ended); }
   std::size_t count(Wait kind) const {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        threads_, [&](const Thread& thread) { return !thread.done && thread.wait == kind; }));
+    return static_cast<std::size_t>(std::ranges::count(waits_, kind));
   }
-  void let_go(Wait kind) {
-    for (Thread& thread : threads_)
-      if (thread.wait == kind) thread.wait = Wait::none;
-  }
+  void let_go(Wait kind) { std::ranges::replace(waits_, kind, Wait::none); }
   void check_guard() const {
     for (std::size_t i = 0; i < guard_bytes; ++i)
       if (behind_[i] != '\xff') throw std::runtime_error("a write behind the shared memory");
@@ -154,9 +151,8 @@ class Block {
   }
 
   void wait(Wait kind) {
-    Thread& thread = current();
-    thread.wait = kind;
-    thread.stack.go_to(scheduler_);
+    waits_[threadIdx.x] = kind;
+    current().stack.go_to(scheduler_);
   }
   bool vote(bool condition) {
     votes_ = votes_ || condition;
@@ -181,39 +177,37 @@ class Block {
     } catch (...) {
       block.error_ = std::current_exception();
     }
-    Thread& thread = block.current();
-    thread.done = true;
-    thread.stack.go_to(block.scheduler_);
+    block.current().ended = true;
+    block.wait(Wait::ended);
   }
 
-  void begin(Thread& thread) {
+  void begin(std::size_t index) {
+    Thread& thread = threads_[index];
 #if defined(__SANITIZE_ADDRESS__)
     // Where a block ended with an error, there are frames left on the stacks of its other threads;
     // and of a thread that has ended, enter() and what it called last.
     constexpr std::size_t of_enter = 8 << 10;
-    const std::size_t left = thread.done ? of_enter : stack_bytes;
+    const std::size_t left = thread.ended ? of_enter : stack_bytes;
     ASAN_UNPOISON_MEMORY_REGION(thread.memory.get() + (stack_bytes - left), left);
 #endif
-    thread.wait = Wait::none, thread.done = false;
+    thread.ended = false;
     thread.groups.assign(1, {}), thread.stores.assign(1, {});
     thread.stack.begin_with(thread.memory.get(), stack_bytes, enter);
   }
 
   void step(unsigned index) {
-    Thread& thread = threads_[index];
-    if (thread.done || thread.wait != Wait::none || error_) return;
+    if (waits_[index] != Wait::none || error_) return;
     threadIdx.x = index;
-    scheduler_.go_to(thread.stack);
+    scheduler_.go_to(threads_[index].stack);
   }
 
   /// Lets those go on whom all others have met.
   bool release() {
     bool any = false;
-    for (std::size_t first = 0; first < threads_.size(); first += warp_threads) {
-      const auto warp = threads_.begin() + static_cast<std::ptrdiff_t>(first);
-      const auto meets = [](const Thread& thread) { return thread.wait == Wait::warp; };
-      if (!std::all_of(warp, warp + warp_threads, meets)) continue;
-      std::for_each(warp, warp + warp_threads, [](Thread& thread) { thread.wait = Wait::none; });
+    for (std::size_t first = 0; first < waits_.size(); first += warp_threads) {
+      const auto warp = std::span(waits_).subspan(first, warp_threads);
+      if (std::ranges::count(warp, Wait::warp) != warp_threads) continue;
+      std::ranges::fill(warp, Wait::none);
       any = true;
     }
     // The barrier of a block waits for the threads that have not ended, a vote for all.
@@ -225,13 +219,10 @@ class Block {
       }
     return any;
   }
-  std::size_t count_done() const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(threads_, [](const Thread& thread) { return thread.done; }));
-  }
 
   unsigned number_;  ///< in the grid
   std::span<Thread> threads_;
+  std::vector<Wait> waits_;  ///< of each thread: side by side, for they are looked at in each round
   const std::function<void()>& kernel_;
   std::vector<char> memory_;
   char *shared_, *behind_ = nullptr;

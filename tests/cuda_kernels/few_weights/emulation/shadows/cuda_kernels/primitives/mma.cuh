@@ -4,21 +4,27 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
+#include "cuda_kernels/fields/emulation/products.hpp"
 #include "plumb/types.hpp"
 
 namespace plumb::cuda {
 
 using Fragment = std::uint32_t;
 
-/// Shows a warp's lanes each other's values. Every other call has memory of its own, so that one
-/// barrier is enough: no lane is two calls ahead.
+/// Memory that a warp's lanes show each other values in, after which they meet. Every other call
+/// has another one, so that one barrier is enough: no lane is two calls ahead.
+template <class T>
+T& shown_by_warp() {
+  static T of[32][2];
+  static unsigned calls[1024];
+  return of[threadIdx.x / 32][++calls[threadIdx.x] % 2];
+}
+
+/// Shows a warp's lanes each other's values.
 template <class T>
 const T (&shown_to_warp(const T& value))[32] {
-  static T of[32][2][32];
-  static unsigned calls[1024];
-  auto& shown = of[threadIdx.x / 32][++calls[threadIdx.x] % 2];
+  auto& shown = shown_by_warp<T[32]>();
   shown[threadIdx.x % 32] = value;
   __syncwarp();
   return shown;
@@ -26,10 +32,8 @@ const T (&shown_to_warp(const T& value))[32] {
 
 template <class Number>
 float number_of(Fragment word, int half) {
-  Number number;
-  const auto bits = static_cast<std::uint16_t>(word >> 16 * half);
-  std::memcpy(&number, &bits, sizeof bits);
-  return static_cast<float>(number);
+  return plumb_test::emulation::number_of_bits<Number>(
+      static_cast<std::uint16_t>(word >> 16 * half));
 }
 
 inline float cut_off(double value) {
@@ -38,23 +42,30 @@ inline float cut_off(double value) {
                                                                   : nearest;
 }
 
+/// The numbers of a product: rows of A, each beside the one eight below, and columns of B.
+template <int terms>
+struct MmaNumbers {
+  plumb_test::emulation::Pair rows[8][terms];
+  double columns[8][terms];
+};
+
 /// Registers of A and B are those of `terms` terms: two and one for each eight.
 template <class Number, int terms>
 void mma_16_by_8(float (&d)[4], const Fragment* a, const Fragment* b) {
-  struct Numbers {
-    float a[terms / 4][2], b[terms / 8][2];
-  } numbers;
-  for (int i = 0; i < terms / 2; ++i) numbers.a[i / 2][i % 2] = number_of<Number>(a[i / 2], i % 2);
-  for (int i = 0; i < terms / 4; ++i) numbers.b[i / 2][i % 2] = number_of<Number>(b[i / 2], i % 2);
-  const auto& of = shown_to_warp(numbers);
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  for (int i = 0; i < 4; ++i) {
-    const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-    double sum = d[i];
-    for (int k = 0; k < terms; ++k)
-      sum += static_cast<double>(of[row % 8 * 4 + k % 8 / 2].a[row / 8 + k / 8 * 2][k % 2]) *
-             static_cast<double>(of[column * 4 + k % 8 / 2].b[k / 8][k % 2]);
-    d[i] = cut_off(sum);
+  using plumb_test::emulation::Pair;
+  auto& numbers = shown_by_warp<MmaNumbers<terms>>();
+  const int lane = static_cast<int>(threadIdx.x % 32), row = lane / 4, first = lane % 4 * 2;
+  for (int term = 0; term < terms / 4; ++term) {
+    const int eight = term / 2, half = term % 2, at = 8 * eight + first + half;
+    numbers.rows[row][at] =
+        Pair{number_of<Number>(a[2 * eight], half), number_of<Number>(a[2 * eight + 1], half)};
+    numbers.columns[row][at] = number_of<Number>(b[eight], half);
+  }
+  __syncwarp();
+  for (int i = 0; i < 2; ++i) {
+    const Pair sums = plumb_test::emulation::with_products(Pair{d[i], d[2 + i]}, numbers.rows[row],
+                                                           numbers.columns[first + i]);
+    d[i] = cut_off(sums[0]), d[2 + i] = cut_off(sums[1]);
   }
 }
 

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <cstring>
-#include <vector>
+#include <type_traits>
 
 #include "cuda_kernels/fields/emulation/emulation.hpp"
+#include "cuda_kernels/fields/emulation/products.hpp"
 #include "cuda_kernels/primitives/scalar.cuh"
 
 namespace plumb::cuda {
@@ -24,49 +25,39 @@ inline std::uint32_t wgmma_address(const void* shared) {
       (static_cast<const char*>(shared) - plumb_test::emulation::shared_memory()) / 16);
 }
 
-/// Reads a term of a row: the descriptor's low bits say where the first core matrix lies, the next
-/// how far those of the next terms are, and those of the next eight rows.
+/// Reads the terms of a row: the descriptor's low bits say where the first core matrix lies, the
+/// next how far those of the next terms are, and those of the next eight rows.
 template <class Operand>
-float wgmma_term(std::uint64_t descriptor, int row, int term) {
-  static const std::vector<float> values = [] {
-    std::vector<float> of(1 << 16);
-    for (std::uint32_t i = 0; i < of.size(); ++i) {
-      const auto bits = static_cast<std::uint16_t>(i);
-      Operand value;
-      std::memcpy(&value, &bits, sizeof bits);
-      of[i] = convert<float>(value);
-    }
-    return of;
-  }();
+void read_wgmma_row(const char* shared, std::uint64_t descriptor, int row, double (&terms)[16]) {
+  using Number = std::conditional_t<std::is_same_v<Operand, __half>, Half, BFloat16>;
   const auto field = [&](int at) { return static_cast<int>(descriptor >> at & 0x3fff); };
-  const int at =
-      16 * (field(0) + term / 8 * field(16) + row / 8 * field(32) + row % 8) + term % 8 * 2;
-  std::uint16_t bits;
-  std::memcpy(&bits, plumb_test::emulation::shared_memory() + at, 2);
-  return values[bits];
+  for (int eight = 0; eight < 2; ++eight) {
+    std::uint16_t bits[8];
+    const int at = field(0) + eight * field(16) + row / 8 * field(32) + row % 8;
+    std::memcpy(bits, shared + 16 * at, sizeof(bits));
+    for (int i = 0; i < 8; ++i)
+      terms[8 * eight + i] = plumb_test::emulation::number_of_bits<Number>(bits[i]);
+  }
 }
 
 template <class Operand>
 void wgmma_strided(float (&sums)[64], std::uint64_t a, std::uint64_t b, int add) {
-  constexpr int terms = 16;
+  using plumb_test::emulation::Pair;
   const int lane = static_cast<int>(threadIdx.x % 32),
             warp = static_cast<int>(threadIdx.x / 32 % 4);
-  float rows[2][terms];
+  const char* const shared = plumb_test::emulation::shared_memory();
+  double row[2][16], column[16];
   for (int half = 0; half < 2; ++half)
-    for (int term = 0; term < terms; ++term)
-      rows[half][term] = wgmma_term<Operand>(a, 16 * warp + lane / 4 + 8 * half, term);
+    read_wgmma_row<Operand>(shared, a, 16 * warp + lane / 4 + 8 * half, row[half]);
+  Pair rows[16];
+  for (int term = 0; term < 16; ++term) rows[term] = Pair{row[0][term], row[1][term]};
   for (int j = 0; j < 16; ++j)
     for (int i = 0; i < 2; ++i) {
-      float column[terms];
-      for (int term = 0; term < terms; ++term)
-        column[term] = wgmma_term<Operand>(b, 8 * j + lane % 4 * 2 + i, term);
-      for (int half = 0; half < 2; ++half) {
-        float& to = sums[4 * j + 2 * half + i];
-        double sum = add ? to : 0;
-        for (int term = 0; term < terms; ++term)
-          sum += static_cast<double>(rows[half][term]) * column[term];
-        to = static_cast<float>(sum);
-      }
+      read_wgmma_row<Operand>(shared, b, 8 * j + lane % 4 * 2 + i, column);
+      float &upper = sums[4 * j + i], &lower = sums[4 * j + 2 + i];
+      const Pair before = add ? Pair{upper, lower} : Pair{};
+      const Pair after = plumb_test::emulation::with_products(before, rows, column);
+      upper = static_cast<float>(after[0]), lower = static_cast<float>(after[1]);
     }
 }
 

@@ -32,14 +32,13 @@ void wgmma_registers(float (&sums)[4 * n8_tiles], const Fragment (&a)[4], WgmmaM
       throw std::runtime_error("an operand in registers is not rounded to TF32");
     return static_cast<double>(value);
   };
-  double rows[2][8];
+  const char* const shared = plumb_test::emulation::shared_memory();
+  double rows[2][8], column[8];
   for (int half = 0; half < 2; ++half)
     for (int term = 0; term < 8; ++term) rows[half][term] = term_of_row(half, term);
   for (int j = 0; j < n8_tiles; ++j)
     for (int i = 0; i < 2; ++i) {
-      double column[8];
-      for (int term = 0; term < 8; ++term)
-        column[term] = wgmma_term<float>(b, 8 * j + lane % 4 * 2 + i, term);
+      read_wgmma_row<float>(shared, b, 8 * j + lane % 4 * 2 + i, column);
       for (int half = 0; half < 2; ++half) {
         float& to = sums[4 * j + 2 * half + i];
         double sum = add ? to : 0;
