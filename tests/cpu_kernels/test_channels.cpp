@@ -83,7 +83,8 @@ std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
 
 }  // namespace
 
-TEST_CASE("cpu channels: all tiers, on every instruction set, in every dtype and layout") {
+TEST_CASE("cpu channels: all tiers, on every instruction set, in every dtype and layout",
+          "[long]") {
   check_forward_tiers(names, texts, {Placement::nhwc, Placement::nchw, Placement::strided},
                       [](Reason, std::string_view) { return false; });
 }

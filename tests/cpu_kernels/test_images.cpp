@@ -50,7 +50,7 @@ std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
 
 }  // namespace
 
-TEST_CASE("cpu images: all tiers, on every instruction set, in every dtype and layout") {
+TEST_CASE("cpu images: all tiers, on every instruction set, in every dtype and layout", "[long]") {
   check_forward_tiers(names, texts, {Placement::nchw, Placement::nhwc, Placement::strided},
                       [](Reason reason, std::string_view text) {
                         return reason == Reason::too_large && text.ends_with("kh40ph39");

@@ -123,7 +123,7 @@ std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
 
 }  // namespace
 
-TEST_CASE("cpu weights: all tiers, on every instruction set, in every dtype and layout") {
+TEST_CASE("cpu weights: all tiers, on every instruction set, in every dtype and layout", "[long]") {
   check_all_tiers(
       names, texts, {Placement::nchw, Placement::nhwc, Placement::strided}, weights_problem,
       [](const ValidationCase& test, const Device& device, const ConvAlgorithm& algorithm,

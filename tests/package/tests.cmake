@@ -41,7 +41,7 @@ find_program(PLUMB_OTHER_MPIRUN mpirun.mpich)
 if(BUILD_SHARED_LIBS AND PLUMB_OTHER_MPICXX AND PLUMB_OTHER_MPIRUN)
   package_test("libplumb_mpi for MPICH"
                "other_mpi;installed;${PLUMB_OTHER_MPICXX};${PLUMB_OTHER_MPIRUN}"
-               FIXTURES_REQUIRED package_installed)
+               FIXTURES_REQUIRED package_installed COST 800)  # takes long, and begins early
 else()
   plumb_test_without(MPICH "package: libplumb_mpi for MPICH")
 endif()

@@ -78,7 +78,7 @@ void thin_out(std::vector<ValidationCase>& cases) {
 
 }  // namespace
 
-TEST_CASE("every algorithm passes the five tiers", "[validation]") {
+TEST_CASE("every algorithm passes the five tiers", "[validation][long]") {
   auto cases = validation_corpus({.quick = true});
   if (plumb_test::is_sanitized) thin_out(cases);
   int validated = 0;
