@@ -107,13 +107,15 @@ bool is_dense_image(const ConvProblem& p) {
 /// that has several says how far.
 bool lie_in_one_row(const Extents& extents, const Strides& strides, std::int64_t& step) {
   std::int64_t next = 0;
+  bool met = false;
   for (int i = extents.rank() - 1; i >= 2; --i) {
     if (extents[i] == 1) continue;
-    if (next == 0) step = strides[i];
-    if (next != 0 && strides[i] != next) return false;
+    if (!met) step = strides[i];
+    if (met && strides[i] != next) return false;
     next = strides[i] * extents[i];
+    met = true;
   }
-  return next != 0;
+  return met && next != 0;
 }
 
 /// Returns how many bytes of a channel's pixels can be moved at once, by strides alone.

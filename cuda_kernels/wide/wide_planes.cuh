@@ -39,8 +39,8 @@ struct WidePlaneParams {
 };
 
 /// Rows of a tile in shared memory, one for each channel. Lanes that read take one word each of
-/// eight rows that are a unit of channels apart, and four words beside each other: 16-byte pieces of
-/// a row are exchanged by the number of its unit, so that those lie in all banks.
+/// eight rows that are a unit of channels apart, and four words beside each other: 16-byte pieces
+/// of a row are exchanged by the number of its unit, so that those lie in all banks.
 struct WidePlaneRows {
   static constexpr int pieces = wide_plane_row_bytes / 16, units = 8;
   alignas(16) char of[wide_plane_channels * wide_plane_row_bytes];
@@ -99,18 +99,18 @@ __global__ void __launch_bounds__(wide_input_threads)
     for (int c = 0; c < unit_channels; ++c)
       of_channel[c] = *reinterpret_cast<const std::uint32_t*>(
           rows.at<unit_channels>(unit * unit_channels + c, word * 4));
-    char* const to = params.packed +
-                     (std::int64_t{tile.image} * (params.row_bytes / bytes) + pixel) *
-                         params.pixel_bytes +
-                     std::int64_t{channel} * bytes;
+    char* const to =
+        params.packed +
+        (std::int64_t{tile.image} * (params.row_bytes / bytes) + pixel) * params.pixel_bytes +
+        std::int64_t{channel} * bytes;
 #pragma unroll
     for (int j = 0; j < word_pixels; ++j) {
       std::uint32_t of_pixel[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k)
         if constexpr (bytes == 2)
-          of_pixel[k] = (of_channel[2 * k] >> 16 * j & 0xffff) |
-                        of_channel[2 * k + 1] >> 16 * j << 16;
+          of_pixel[k] = (of_channel[2 * k] >> 16 * j & 0xffff) | of_channel[2 * k + 1] >> 16 * j
+                                                                                              << 16;
         else
           of_pixel[k] = of_channel[k];
       *reinterpret_cast<uint4*>(to + j * params.pixel_bytes) = {of_pixel[0], of_pixel[1],

@@ -193,14 +193,15 @@ TEST_CASE("wide: planes are repacked in the longest vectors that channels and im
   CHECK(vector("mb2ic64ih7oc64kh3ph1", wide_class_fp16) == 0);  // of one pixel of two bytes
   CHECK(vector("mb2ic64ih14oc64kh3ph1", wide_class_tf32) == 16);
   CHECK(vector("mb2ic64ih7oc64kh3ph1", wide_class_tf32x3) == 4);
-  CHECK(vector("mb2ic64ih8oc64kh3ph1", wide_class_fp16x3) == 0);  // scaled
-  CHECK(vector("g2mb2ic64ih8oc64kh3ph1", wide_class_fp16) == 0);  // groups may be joined
-  CHECK(vector("mb2ic4ih8oc64kh3ph1", wide_class_fp16) == 0);     // taps become channels
+  CHECK(vector("mb2ic64ih8oc64kh3ph1", wide_class_fp16x3) == 0);    // scaled
+  CHECK(vector("g2mb2ic64ih8oc64kh3ph1", wide_class_fp16) == 0);    // groups may be joined
+  CHECK(vector("mb2ic64ih20oc64kh1ph0sh9", wide_class_fp16) == 0);  // taps become channels
   const char* const plain = "mb2ic64ih8iw6oc64kh3ph1";
   CHECK(vector(plain, wide_class_fp16, {64 * 50, 50, 6, 1}) == 4);    // gaps between planes
   CHECK(vector(plain, wide_class_fp16, {64 * 64, 64, 8, 1}) == 0);    // and between rows
   CHECK(vector(plain, wide_class_fp16, {64 * 48, -48, 6, 1}) == 16);  // mirrored channels
   CHECK(vector(plain, wide_class_fp16, {64 * 48, 1, 64 * 6, -64}) == 0);
+  CHECK(vector(plain, wide_class_fp16, {64 * 8, 8, 1, 0}) == 0);  // each pixel of a row is the same
 }
 
 TEST_CASE("wide: repacked channels are filled up to 16 bytes, groups apart, halves in two planes") {

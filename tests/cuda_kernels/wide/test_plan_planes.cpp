@@ -45,6 +45,10 @@ TEST_CASE("wide: planes of x under one tap are operands as they lie, where the c
     CHECK_FALSE(across(text).across);
   }
   CHECK_FALSE(across("mb3ic64ih16oc64kh1ph0", wide_class_fp16x3).across);
+  // Where each pixel of a row is the same, the next row's first one is no neighbour of the last.
+  ConvProblem same = parse_problem("mb3ic64ih16oc64kh1ph0").problem;
+  same.dtype = DType::f16, same.x_strides = {64 * 16, 16, 1, 0};
+  CHECK_FALSE(WidePlan(check(same), wide_class_fp16, hopper(), {.across = 1}).across);
   // Of f32 four are 16 bytes.
   for (const WideClass& of : {wide_class_tf32, wide_class_tf32x3}) {
     CHECK(across("mb3ic64ih14oc64kh1ph0", of).across);

@@ -47,13 +47,13 @@ TEST_CASE("wide, emulated: planes are repacked in vectors of 16, 8 and 4 bytes")
     int vector;
   };
   const Case cases[] = {
-      {"mb2ic70ih16iw24oc8kh3ph1", wide_class_fp16, 16},   // several tiles of pixels and channels
-      {"mb2ic130ih14oc8kh3ph1", wide_class_fp16, 8},       // a tile that is filled in part
-      {"mb3ic9ih6iw5oc8kh3ph1", wide_class_bf16, 4},       // fewer channels than a tile's
-      {"mb2ic16ih7oc8kh3ph1", wide_class_fp16, 0},         // planes of odd length
-      {"mb2ic67ih10iw14oc8kh3ph1", wide_class_tf32, 16},   //
-      {"mb2ic13ih6iw5oc8kh3ph1", wide_class_tf32, 8},      //
-      {"mb2ic70ih9iw9oc8kh3ph1", wide_class_tf32x3, 4},    //
+      {"mb2ic70ih16iw24oc8kh3ph1", wide_class_fp16, 16},  // several tiles of pixels and channels
+      {"mb2ic130ih14oc8kh3ph1", wide_class_fp16, 8},      // a tile that is filled in part
+      {"mb3ic9ih6iw5oc8kh3ph1", wide_class_bf16, 4},      // fewer channels than a tile's
+      {"mb2ic16ih7oc8kh3ph1", wide_class_fp16, 0},        // planes of odd length
+      {"mb2ic67ih10iw14oc8kh3ph1", wide_class_tf32, 16},  //
+      {"mb2ic13ih6iw5oc8kh3ph1", wide_class_tf32, 8},     //
+      {"mb2ic70ih9iw9oc8kh3ph1", wide_class_tf32x3, 4},   //
       {"mb2ic33id3ih4iw2oc8kd3kh3kw1ph1", wide_class_tf32, 16},  // volumes
   };
   unsigned turn = 0;
