@@ -172,6 +172,26 @@ std::int64_t staged_chunks(const StagedCut& cut, const ConvProblem& problem);
 std::int64_t staged_segments(const StagedCut& cut, const ConvProblem& problem);
 std::int64_t staged_blocks_of(const StagedCut& cut, const ConvProblem& problem);
 
+/// What the kernel of few outputs is compiled for: square filters without dilation. 5×5 was slower
+/// than staged rows.
+inline constexpr StagedForm direct_forms[] = {{3, 1}, {3, 2}};
+inline constexpr int direct_columns = 2;    ///< of outputs, of a thread
+inline constexpr int direct_threads = 128;  ///< of a block
+/// So many blocks a multiprocessor's registers have room for, with all of x in flight.
+inline constexpr int direct_blocks = 4;
+/// Neighbouring channels of a thread.
+constexpr int direct_width(std::size_t element_bytes) { return element_bytes == 8 ? 2 : 4; }
+
+/// A block has `lanes` vectors of channels of `places` chunks of columns.
+struct DirectCut {
+  StagedForm form;
+  int lanes = 1, places = 1;
+  int shared_bytes = 0;
+};
+
+/// Blocks of a cut.
+std::int64_t direct_blocks_of(const DirectCut& cut, const ConvProblem& problem);
+
 struct DepthwisePlan {
   DepthwiseKernel kernel{};
   bool rows_are_images = false;  ///< where images have one row
@@ -183,6 +203,8 @@ struct DepthwisePlan {
   std::optional<MarchCut> march{}, wide_march{};
   /// Of a march, in the place of the others where pointers are aligned: over staged rows.
   std::optional<StagedCut> staged{};
+  /// Of a march, in the place of all others where pointers are aligned: of few outputs.
+  std::optional<DirectCut> direct{};
   /// Of planes, in the place of the cut, where images are small and their planes dense.
   std::optional<WholeCut> whole{};
   double seconds = 0;
@@ -219,6 +241,7 @@ struct DepthwiseChoice {
   int images = 0;                 ///< of a warp of staged rows; 0: the planner's
   std::optional<bool> whole{};    ///< whether planes are held whole; empty: the planner's
   std::optional<bool> staged{};   ///< whether a march's rows are staged; empty: the planner's
+  std::optional<bool> direct{};   ///< whether there is no march; empty: the planner's
 };
 
 /// Sets the cuts of a march and its time, where a form is compiled for the filters; otherwise
@@ -232,6 +255,10 @@ bool plan_whole(const ConvProblem& problem, const DeviceInfo& device, DepthwiseP
 /// for the filters and channels lie side by side; otherwise returns nothing.
 std::optional<double> plan_staged(const ConvProblem& problem, const DeviceInfo& device,
                                   const DepthwiseChoice& choice, DepthwisePlan& plan);
+/// Sets the cut of few outputs and returns its time, where a form is compiled for the filters,
+/// channels lie side by side and all blocks are on the device at once; otherwise returns nothing.
+std::optional<double> plan_direct(const ConvProblem& problem, const DeviceInfo& device,
+                                  DepthwisePlan& plan);
 struct DepthwiseWork;  // cuda_kernels/cost/depthwise.hpp
 /// What the threads of a plan of planes do, and those of a cut of channels.
 DepthwiseWork work_of_planes(const ConvProblem& problem, const DepthwisePlan& plan);

@@ -3,6 +3,7 @@
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/depthwise/depthwise_channels.cuh"
+#include "cuda_kernels/depthwise/depthwise_direct_launch.cuh"
 #include "cuda_kernels/depthwise/depthwise_march_launch.cuh"
 #include "cuda_kernels/depthwise/depthwise_planes.cuh"
 #include "cuda_kernels/depthwise/depthwise_staged_launch.cuh"
@@ -83,6 +84,8 @@ void with_channels(const DepthwiseForm& form, const Launch& launch) {
 
 template <class Stored>
 void launch_depthwise(const DepthwisePlan& plan, const ConvLaunch& call) {
+  if (plan.direct && direct_aligned(call, sizeof(Stored)))
+    return launch_direct<Stored>(*plan.direct, call);
   if (plan.staged && staged_aligned(call, sizeof(Stored)))
     return launch_staged<Stored>(*plan.staged, call);
   if (plan.kernel == DepthwiseKernel::march) return launch_march<Stored>(plan, call);

@@ -246,13 +246,20 @@ bool plan_march(const ConvProblem& problem, const DeviceInfo& device, const Dept
       choice.vectors.value_or(true) ? planner.fastest(true) : std::nullopt;
   if (wide && (choice.vectors || wide->seconds <= narrow->seconds))
     plan.wide_march = wide->cut, plan.seconds = wide->seconds;
-  if (!choice.staged.value_or(true)) return true;
-  if (const auto seconds = plan_staged(problem, device, choice, plan)) {
-    if (choice.staged || *seconds <= plan.seconds)
-      plan.seconds = *seconds;
-    else
-      plan.staged.reset();
-  }
+  if (choice.staged.value_or(true))
+    if (const auto seconds = plan_staged(problem, device, choice, plan)) {
+      if (choice.staged || *seconds <= plan.seconds)
+        plan.seconds = *seconds;
+      else
+        plan.staged.reset();
+    }
+  if (choice.direct.value_or(!choice.staged))
+    if (const auto seconds = plan_direct(problem, device, plan)) {
+      if (choice.direct || *seconds <= plan.seconds)
+        plan.seconds = *seconds;
+      else
+        plan.direct.reset();
+    }
   return true;
 }
 

@@ -5,9 +5,10 @@
 // to.
 #pragma once
 
+#include "cuda_kernels/depthwise/depthwise_filters.cuh"
+#include "cuda_kernels/depthwise/depthwise_finish.cuh"
 #include "cuda_kernels/depthwise/depthwise_params.cuh"
 #include "cuda_kernels/depthwise/depthwise_ring.cuh"
-#include "cuda_kernels/depthwise/depthwise_rounded.cuh"
 
 namespace plumb::cuda::depthwise {
 
@@ -49,7 +50,7 @@ class Staged {
                  {first_h_, begin_, end_, (count_ + live - 1) * stride},
                  q_ * stride - params_.shape.columns.before, first_k_,
                  staged_window({taps, stride}, params_.runs));
-    load_filters();
+    load_filters<taps, width, 4>(params_.shape, w_, first_k_, params_.channels, filters_);
     __syncthreads();
     if (images_ <= 0) return;
     find_place();
@@ -109,33 +110,6 @@ class Staged {
     first_h_ = -above;
   }
 
-  /// Puts all taps of a thread's channels side by side: threads read them from different banks.
-  /// Loads are under way together, since the stores behind them wait for all.
-  __device__ void load_filters() const {
-    constexpr int together = 4, of_channel = taps * taps;
-    const DeepShape<int>& shape = params_.shape;
-    const int all = min(params_.channels, shape.k.value() - first_k_) * of_channel;
-    const int threads = static_cast<int>(blockDim.x);
-    for (int i = static_cast<int>(threadIdx.x); i < all; i += together * threads) {
-      Stored weights[together];
-#pragma unroll
-      for (int j = 0; j < together; ++j) {
-        const int at = min(i + j * threads, all - 1);
-        const int channel = at / of_channel, tap = at % of_channel;
-        weights[j] = w_[(first_k_ + channel) * shape.w_k + tap / taps * shape.rows.w_step +
-                        tap % taps * shape.columns.w_step];
-      }
-#pragma unroll
-      for (int j = 0; j < together; ++j) {
-        const int at = i + j * threads;
-        if (at >= all) continue;
-        const int channel = at / of_channel, tap = at % of_channel;
-        filters_[(channel / width * of_channel + tap) * width + channel % width] =
-            convert<Scalar>(weights[j]);
-      }
-    }
-  }
-
   /// Sets which columns and channels of the warp's outputs are the thread's.
   __device__ void find_place() {
     const DeepShape<int>& shape = params_.shape;
@@ -166,7 +140,7 @@ class Staged {
     Scalar bias[width];
 #pragma unroll
     for (int e = 0; e < width; ++e) bias[e] = epilogue.template bias_of<Scalar>(k_ + e);
-    const bool plain = !epilogue.bias && epilogue.least < 0 && !epilogue.accumulate;
+    const bool plain = is_plain(epilogue);
     const int steps = count_ + live - 1,
               y_row = params_.row_phases.value() * params_.shape.rows.y_step;
     for (int base = 0; base < steps; base += unrolled)
@@ -253,36 +227,13 @@ class Staged {
       return;
     }
     const int step = params_.column_phases.value() * params_.shape.columns.y_step;
-    if (!plain) finish(sums, bias, to, step, epilogue);
+    if (!plain) finish_sums(sums, bias, to, step, written_, epilogue);
 #pragma unroll
     for (int i = 0; i < columns; ++i) {
       const auto values = rounded_channels<Stored>(sums[i]);
       if (i < written_) write_channels(to + i * step, values);
     }
   }
-  __device__ __forceinline__ void finish(Scalar (&sums)[columns][width],
-                                         const Scalar (&bias)[width], const Stored* from, int step,
-                                         const Epilogue<Stored>& epilogue) const {
-#pragma unroll
-    for (int i = 0; i < columns; ++i)
-#pragma unroll
-      for (int e = 0; e < width; ++e) sums[i][e] += bias[e];
-    if (epilogue.accumulate) {
-#pragma unroll
-      for (int i = 0; i < columns; ++i) {
-        if (i >= written_) continue;
-        const auto old = read_channels<Stored, width>(from + i * step);
-#pragma unroll
-        for (int e = 0; e < width; ++e) sums[i][e] += convert<Scalar>(old.of[e]);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < columns; ++i)
-#pragma unroll
-      for (int e = 0; e < width; ++e)
-        sums[i][e] = max_nan(sums[i][e], static_cast<Scalar>(epilogue.least));
-  }
-
   __device__ void write_defined(int output, Stored* y, const Epilogue<Stored>& epilogue) const {
     const int image = output / count_, row = (output - image * count_) * params_.row_phases.value();
     const int apart = params_.column_phases.value(), y_column = params_.shape.columns.y_step;

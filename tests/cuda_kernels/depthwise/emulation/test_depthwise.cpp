@@ -187,6 +187,8 @@ auto launch_of(DType dtype) {
 /// The kernel, the stored type, and what the kernel is compiled for.
 using Form = std::vector<int>;
 Form form_of(const DepthwisePlan& plan, DType dtype) {
+  if (plan.direct)
+    return {5, static_cast<int>(dtype), plan.direct->form.taps, plan.direct->form.stride};
   if (plan.staged)
     return {4, static_cast<int>(dtype), plan.staged->form.taps, plan.staged->form.stride};
   if (plan.kernel == DepthwiseKernel::march) {
@@ -207,7 +209,8 @@ Form form_of(const DepthwisePlan& plan, DType dtype) {
 
 /// Runs a problem by a kernel, and returns what is wrong.
 std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw, std::set<Form>& forms,
-                std::optional<bool> whole = {}, std::optional<bool> staged = {}) {
+                std::optional<bool> whole = {}, std::optional<bool> staged = {},
+                bool direct = false) {
   const ConvProblem problem = check(drawn);
   DeviceInfo device;
   device.units = 132;
@@ -220,12 +223,13 @@ std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw, st
   } else if (draw.one_in(2)) {
     choice.vectors = true;  // where the planner would take the other form
   }
-  choice.whole = whole, choice.staged = staged;
+  choice.whole = whole, choice.staged = staged, choice.direct = direct;
   if (staged == true) choice.threads = std::max(choice.threads, 64);  // a dilation's phases
   auto plan = plan_depthwise(problem, kernel, device, choice);
   if (!plan) return "no plan";
   if (whole && plan->whole.has_value() != *whole) return "planes are not held whole";
   if (staged && plan->staged.has_value() != *staged) return "rows are not staged";
+  if (plan->direct.has_value() != direct) return direct ? "no plan" : "not what was asked for";
   forms.insert(form_of(*plan, problem.dtype));
   HostTensor x(problem.dtype, problem.x_extents(), problem.x_strides),
       w(problem.dtype, problem.w_extents(), problem.w_strides), bias(problem.dtype, {problem.k}),
@@ -329,6 +333,21 @@ TEST_CASE("depthwise emulated: random problems of staged") {
     failures += !wrong.empty();
   }
   if (all_forms) CHECK(forms.size() == 4 * std::size(staged_forms));
+}
+
+TEST_CASE("depthwise emulated: random problems of direct") {
+  std::set<Form> forms;
+  int failures = 0;
+  for (std::uint32_t seed = 0; seed < 600 && failures < 5; seed += every) {
+    Draw draw(seed);
+    const ConvProblem problem = draw.staged();  // of which some are dilated, or have larger filters
+    CAPTURE(seed, to_string(problem), to_string(problem.dtype));
+    const std::string wrong = run(problem, DepthwiseKernel::march, draw, forms, {}, {}, true);
+    if (wrong == "no plan") continue;
+    CHECK(wrong == "");
+    failures += !wrong.empty();
+  }
+  if (all_forms) CHECK(forms.size() == 4 * std::size(direct_forms));
 }
 
 TEST_CASE("depthwise emulated: large filters, and images of many planes") {
