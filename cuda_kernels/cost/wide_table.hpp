@@ -32,8 +32,8 @@ struct WideTable {
   double of_split_element = 0.8;       ///< fixed
   double of_folded_element = 0.378;    ///< fixed
   double repacking_share = 1.6;        ///< fixed: of the nominal rate, for repacking x; H200
-  // The same of planes, whose pixels are moved in vectors, and in those of 4 bytes; fitted to 16
-  // times on one H200 (docs/experiments/wide.md).
+  // The same of planes, whose pixels are moved in vectors, and in those of 4 bytes: by 12
+  // profiles on one H200 (docs/experiments/wide.md).
   double planes_share = 0.87;        ///< fixed
   double short_planes_share = 0.52;  ///< fixed
   double folding = 8.5e-6;           ///< fixed: seconds of a block that folds an axis; H200

@@ -241,7 +241,7 @@ struct DepthwiseChoice {
   int images = 0;                 ///< of a warp of staged rows; 0: the planner's
   std::optional<bool> whole{};    ///< whether planes are held whole; empty: the planner's
   std::optional<bool> staged{};   ///< whether a march's rows are staged; empty: the planner's
-  std::optional<bool> direct{};   ///< whether there is no march; empty: the planner's
+  std::optional<bool> direct{};   ///< whether few outputs are read directly; empty: the planner's
 };
 
 /// Sets the cuts of a march and its time, where a form is compiled for the filters; otherwise
@@ -264,6 +264,8 @@ struct DepthwiseWork;  // cuda_kernels/cost/depthwise.hpp
 DepthwiseWork work_of_planes(const ConvProblem& problem, const DepthwisePlan& plan);
 DepthwiseWork work_of_channels(const ConvProblem& problem, const DepthwisePlan& plan,
                                const DepthwiseCut& cut);
+/// Whether images have no depth, padding is zeros and each channel has one filter.
+bool is_plain_image(const ConvProblem& problem);
 /// Whether channels lie side by side in x and y, and all strides are multiples of `width`.
 bool channels_in_vectors(const ConvProblem& problem, int width);
 

@@ -19,15 +19,6 @@ struct DirectParams {
   int all_places = 1;   ///< of all images
 };
 
-/// Returns a sum by its definition: zeros of the padding may have met an Inf, which gives a NaN.
-template <class Stored>
-__device__ __noinline__ Sum<Stored> direct_sum(const DirectParams& params, const Stored* x,
-                                               const Stored* w, int n, int k, int p, int q) {
-  const DeepShape<int>& shape = params.shape;
-  return deep_sum<Sum<Stored>>(shape, x + (n * shape.x_n + k * shape.x_c), w + k * shape.w_k, 0, p,
-                               q);
-}
-
 template <class Stored, int taps, int stride>
 class Direct {
  public:
@@ -112,7 +103,7 @@ class Direct {
       for (int i = 0; i < written_; ++i)
         for (int e = 0; e < width; ++e)
           epilogue.store(to[i * step + e * shape.y_k],
-                         direct_sum(params_, x_, w_, n_, k() + e, p_, q_ + i), k() + e);
+                         sum_of_image(shape, x_, w_, n_, k() + e, p_, q_ + i), k() + e);
       return;
     }
     if (!is_plain(epilogue)) {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <stdexcept>
-#include <utility>
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/depthwise/depthwise_direct.cuh"
+#include "cuda_kernels/depthwise/depthwise_forms.hpp"
 
 namespace plumb::cuda::depthwise {
 
@@ -39,11 +39,8 @@ void launch_direct(const DirectCut& cut, const ConvLaunch& call) {
         static_cast<Stored*>(call.y), Epilogue<Stored>(call));
     return true;
   };
-  const bool launched = [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return (launch.template operator()<i>() || ...);
-  }
-  (std::make_index_sequence<std::size(direct_forms)>());
-  if (!launched) throw std::logic_error("no kernel is compiled for the form of few outputs");
+  if (!launch_one_of<std::size(direct_forms)>(launch))
+    throw std::logic_error("no kernel is compiled for the form of few outputs");
 }
 
 }  // namespace plumb::cuda::depthwise

@@ -25,13 +25,6 @@ std::optional<StagedForm> form_of(const ConvProblem& p) {
   return {};
 }
 
-/// Channels side by side, in whole vectors wherever the other strides lead.
-bool lies_in_vectors(const ConvProblem& p, int width) {
-  const bool zeros = p.boundary.h == Boundary::zeros && p.boundary.w == Boundary::zeros;
-  const bool plain = p.d == 1 && p.t == 1 && p.z() == 1 && p.padding.front == 0;
-  return zeros && plain && p.k == p.c && channels_in_vectors(p, width);
-}
-
 /// What a thread issues and waits for, counted in depthwise_direct.cuh as it stands.
 DepthwiseWork work_of(const DirectCut& cut, const ConvProblem& p, int bytes) {
   constexpr double lanes = 32, line_bytes = 128;
@@ -71,7 +64,7 @@ std::optional<double> plan_direct(const ConvProblem& p, const DeviceInfo& device
   const int bytes = static_cast<int>(size_in_bytes(p.dtype));
   const int width = direct_width(static_cast<std::size_t>(bytes));
   const std::optional<StagedForm> form = form_of(p);
-  if (!form || !lies_in_vectors(p, width)) return {};
+  if (!form || !is_plain_image(p) || !channels_in_vectors(p, width)) return {};
   // Slices are as wide as each other, and a warp reads whole lines.
   constexpr std::int64_t max_lanes = 32;
   const std::int64_t vectors = p.k / width, slices = ceil_div(vectors, max_lanes);

@@ -1,7 +1,9 @@
-// What becomes of finished sums: bias, what y holds, ReLU.
+// What becomes of finished sums: bias, what y holds, ReLU; and sums that are made anew.
 #pragma once
 
+#include "cuda_kernels/conv/deep_shape.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
+#include "cuda_kernels/depthwise/depthwise_params.cuh"
 #include "cuda_kernels/depthwise/depthwise_rounded.cuh"
 #include "cuda_kernels/primitives/max_nan.cuh"
 
@@ -32,6 +34,15 @@ __device__ __forceinline__ void finish_sums(Scalar (&sums)[columns][width],
 #pragma unroll
     for (int e = 0; e < width; ++e)
       sums[i][e] = max_nan(sums[i][e], static_cast<Scalar>(epilogue.least));
+}
+
+/// Returns a sum of an image, of one filter a channel, by its definition: zeros of the padding may
+/// have met an Inf, which gives a NaN.
+template <class Stored>
+__device__ __noinline__ Sum<Stored> sum_of_image(const DeepShape<int>& shape, const Stored* x,
+                                                 const Stored* w, int n, int k, int p, int q) {
+  return deep_sum<Sum<Stored>>(shape, x + (n * shape.x_n + k * shape.x_c), w + k * shape.w_k, 0, p,
+                               q);
 }
 
 /// Whether sums are outputs as they are.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/depthwise/depthwise_forms.hpp"
 #include "cuda_kernels/depthwise/depthwise_march.cuh"
 
 namespace plumb::cuda::depthwise {
@@ -93,10 +94,7 @@ bool launch_form(const MarchCut& cut, const ConvLaunch& call) {
         static_cast<Stored*>(call.y), Epilogue<Stored>(call));
     return true;
   };
-  return [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return (launch.template operator()<i>() || ...);
-  }
-  (std::make_index_sequence<std::size(forms)>());
+  return launch_one_of<std::size(forms)>(launch);
 }
 
 template <class Stored>

@@ -171,6 +171,12 @@ class Planner {
 
 }  // namespace
 
+bool is_plain_image(const ConvProblem& p) {
+  const bool zeros = p.boundary.h == Boundary::zeros && p.boundary.w == Boundary::zeros;
+  const bool plain = p.d == 1 && p.t == 1 && p.z() == 1 && p.padding.front == 0;
+  return zeros && plain && p.k == p.c;
+}
+
 bool channels_in_vectors(const ConvProblem& problem, int width) {
   if (width > 1 && (problem.k != problem.c || problem.c % width != 0)) return false;
   const auto fits = [&](const Extents& extents, const Strides& strides) {

@@ -12,15 +12,6 @@
 
 namespace plumb::cuda::depthwise {
 
-/// Returns a sum by its definition: zeros of the padding may have met an Inf, which gives a NaN.
-template <class Stored>
-__device__ __noinline__ Sum<Stored> staged_sum(const StagedParams& params, const Stored* x,
-                                               const Stored* w, int n, int k, int p, int q) {
-  const DeepShape<int>& shape = params.shape;
-  return deep_sum<Sum<Stored>>(shape, x + (n * shape.x_n + k * shape.x_c), w + k * shape.w_k, 0, p,
-                               q);
-}
-
 /// Keeps a number in a register: the compiler would rather make it anew in each step.
 __device__ __forceinline__ void hold(int& number) {
 #ifdef __CUDA_ARCH__
@@ -242,7 +233,7 @@ class Staged {
       for (int i = 0; i < written_; ++i)
         epilogue.store(
             to[e * params_.shape.y_k + i * apart * y_column],
-            staged_sum(params_, x_, w_, first_n_ + image, k_ + e, p_ + row, q_ + i * apart),
+            sum_of_image(params_.shape, x_, w_, first_n_ + image, k_ + e, p_ + row, q_ + i * apart),
             k_ + e);
   }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <stdexcept>
-#include <utility>
 
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/depthwise/depthwise_forms.hpp"
 #include "cuda_kernels/depthwise/depthwise_staged.cuh"
 
 namespace plumb::cuda::depthwise {
@@ -51,11 +51,8 @@ void launch_staged(const StagedCut& cut, const ConvLaunch& call) {
         static_cast<Stored*>(call.y), Epilogue<Stored>(call));
     return true;
   };
-  const bool launched = [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return (launch.template operator()<i>() || ...);
-  }
-  (std::make_index_sequence<std::size(staged_forms)>());
-  if (!launched) throw std::logic_error("no kernel is compiled for the form of staged rows");
+  if (!launch_one_of<std::size(staged_forms)>(launch))
+    throw std::logic_error("no kernel is compiled for the form of staged rows");
 }
 
 }  // namespace plumb::cuda::depthwise

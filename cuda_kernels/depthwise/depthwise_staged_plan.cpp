@@ -91,9 +91,7 @@ class StagedPlanner {
   }
   /// Channels side by side, in whole vectors wherever the other strides lead.
   bool lies_in_vectors() const {
-    const bool zeros = p_.boundary.h == Boundary::zeros && p_.boundary.w == Boundary::zeros;
-    const bool plain = p_.d == 1 && p_.t == 1 && p_.z() == 1 && p_.padding.front == 0;
-    return zeros && plain && p_.k == p_.c && p_.c % vector_ == 0 &&
+    return is_plain_image(p_) && p_.c % vector_ == 0 &&
            in_vectors(p_.x_extents(), p_.x_strides, vector_) &&
            in_vectors(p_.y_extents(), p_.y_strides, width_);
   }

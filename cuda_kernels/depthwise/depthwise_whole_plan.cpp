@@ -64,9 +64,7 @@ class WholePlanner {
     return {};
   }
   bool lies_dense() const {
-    const bool zeros = p_.boundary.h == Boundary::zeros && p_.boundary.w == Boundary::zeros;
-    const bool plain = p_.d == 1 && p_.t == 1 && p_.z() == 1 && p_.padding.front == 0;
-    return zeros && plain && p_.k == p_.c && rows_.before >= 0 && columns_.before >= 0 &&
+    return is_plain_image(p_) && rows_.before >= 0 && columns_.before >= 0 &&
            is_dense(p_.x_extents(), p_.x_strides) && is_dense(p_.y_extents(), p_.y_strides);
   }
   static bool is_dense(const Extents& extents, const Strides& strides) {

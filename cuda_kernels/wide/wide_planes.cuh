@@ -42,7 +42,7 @@ struct WidePlaneParams {
 /// eight rows that are a unit of channels apart, and four words beside each other: 16-byte pieces
 /// of a row are exchanged by the number of its unit, so that those lie in all banks.
 struct WidePlaneRows {
-  static constexpr int pieces = wide_plane_row_bytes / 16, units = 8;
+  static constexpr int units = 8;
   alignas(16) char of[wide_plane_channels * wide_plane_row_bytes];
 
   template <int unit_channels>
@@ -105,12 +105,13 @@ __global__ void __launch_bounds__(wide_input_threads)
         std::int64_t{channel} * bytes;
 #pragma unroll
     for (int j = 0; j < word_pixels; ++j) {
+      // The channel's pixel j of the word.
+      const auto half = [&](int c) { return of_channel[c] >> 16 * j & 0xffff; };
       std::uint32_t of_pixel[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k)
         if constexpr (bytes == 2)
-          of_pixel[k] = (of_channel[2 * k] >> 16 * j & 0xffff) | of_channel[2 * k + 1] >> 16 * j
-                                                                                              << 16;
+          of_pixel[k] = half(2 * k) | half(2 * k + 1) << 16;
         else
           of_pixel[k] = of_channel[k];
       *reinterpret_cast<uint4*>(to + j * params.pixel_bytes) = {of_pixel[0], of_pixel[1],

@@ -40,7 +40,7 @@ if(PLUMB_EMULATION)
   plumb_faulty_wide(wide_cluster lost_sum "int split = 1;" "int split = 2;" "*random problems in clusters")
   plumb_faulty_wide(wide_cluster not_met "  meet_cluster();" "" "*random problems in clusters")
   plumb_faulty_wide(wide_planes not_waited "wait_for_copies<0>();" "" "*planes are repacked in vectors*")
-  plumb_faulty_wide(wide_planes same_pixel "2 * k + 1] >> 16 * j" "2 * k + 1]" "*planes are repacked in vectors*")
+  plumb_faulty_wide(wide_planes same_pixel "of_channel[c] >> 16 * j" "of_channel[c]" "*planes are repacked in vectors*")
   plumb_faulty_wide(wide_consumer same_terms "across ? wgmma_across_bytes : 32" "across ? 32 : 32"
     "*one image of planes under one tap")
 endif()
