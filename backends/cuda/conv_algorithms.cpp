@@ -124,6 +124,7 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       // grouped/: groups of few channels, each group's channels by its own filters alone.
       PLUMB_ENTRY(grouped_fp16),
       PLUMB_ENTRY(grouped_bf16),
+      PLUMB_ENTRY(grouped_f32_tf32),
       // few_weights/: backward weights of few channels on tensor cores.
       PLUMB_ENTRY(few_weights_fp16),
       PLUMB_ENTRY(few_weights_bf16),

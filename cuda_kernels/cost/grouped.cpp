@@ -15,21 +15,24 @@ struct TileClocks {
 };
 
 TileClocks clocks_of(const GroupedTable& costs, const GroupedWork& work) {
-  const double n8 = work.beside * work.bundles, fragments = n8 * work.m16,
-               loads = work.bundles * work.m16;
+  const double n8 = work.beside * work.bundles, fragments = n8 * work.m16;
   const double outputs = work.works * fragments * 128;
   const double runs = work.by_units ? 0 : work.units / work.x_run,
-               vectors = outputs / (work.by_filters ? 8 : work.y_run);
-  const double of_step = costs.of_step + costs.of_load * loads + n8 + fragments;
+               vectors = outputs / (work.by_filters ? 16 / work.size : work.y_run);
+  const double of_step = costs.of_step + n8 + fragments;
+  const double rounded = work.size > 2 ? work.units : 0;
   const double instructions =
-      work.works * (costs.of_work + work.steps * of_step + costs.of_fragment * fragments) +
+      work.works * (costs.of_work + costs.of_load * work.loads + work.steps * of_step +
+                    costs.of_fragment * fragments) +
       (costs.place * work.pixels + (work.by_units ? costs.unit * work.units : 0) +
-       costs.run * runs + costs.run_pixel * runs * work.x_run + costs.vector * vectors) /
+       costs.rounded * rounded + costs.run * runs + costs.run_pixel * runs * work.x_run +
+       costs.vector * vectors) /
           32;
-  // A fragment of x is 512 bytes, four wavefronts; one of filters 256.
-  const double waves =
-      work.works * (work.steps * (4 * loads + 2 * n8) + fragments * (work.by_filters ? 2 : 4)) +
-      work.units * work.conflicts / 8 + outputs * 2 / 128;
+  // A fragment of x is 512 bytes, four wavefronts; one of filters 256; one of outputs by filters
+  // as many bytes as it has, and else one for each row of eight pixels by a lane's two filters.
+  const double waves = work.works * (4 * work.loads + work.steps * 2 * n8 +
+                                     fragments * (work.by_filters ? work.size : 4)) +
+                       work.units * work.conflicts / 8 + outputs * work.size / 128;
   const double products = work.works * work.steps * fragments * costs.product;
   TileClocks clocks;
   clocks.busy = max_of({instructions / (4 * costs.issued), waves / costs.waves, products});

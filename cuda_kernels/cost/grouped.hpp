@@ -13,13 +13,14 @@ struct GroupedWork {
   double warps = 1;                                  ///< of a block
   double works = 1, longest = 1;  ///< of a tile: of all warps in the mean, of the busiest one
   double pixels = 1;              ///< of a tile's outputs
-  double steps = 1;               ///< of a work
+  double steps = 1, loads = 1;    ///< of a work: loads are of fragments of x
   double beside = 1, bundles = 1, m16 = 1;    ///< GroupedShape
   double units = 1;                           ///< of x under a tile
   double x_row_bytes = 16, y_row_bytes = 16;  ///< that a tile moves and lie side by side
   bool by_units = true;                       ///< x moves in units, or else in runs of pixels
   double x_run = 1, conflicts = 1;            ///< conflicts: times that writing a run meets a bank
   bool by_filters = true;                     ///< y likewise
+  double size = 2;                            ///< bytes of an element; of 4 x is rounded
   double y_run = 1;
   double filter_bytes = 0;                 ///< that a block loads
   double read_bytes = 0, again_bytes = 0;  ///< of x, once; of its halo

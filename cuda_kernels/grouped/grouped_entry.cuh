@@ -31,9 +31,10 @@ PlanResult plan_grouped_algorithm(const ConvProblem& problem, const DeviceInfo& 
   return result;
 }
 
-inline void pack_grouped_algorithm(const FilterPacking& packing, const KernelPlan* plan) {
-  pack_grouped_filters(packing.problem, planned_value<GroupedPlan>(plan).filters, packing.w,
-                       packing.filters, packing.native_queue);
+template <class Stored>
+void pack_grouped_algorithm(const FilterPacking& packing, const KernelPlan* plan) {
+  pack_grouped_filters<Stored>(packing.problem, planned_value<GroupedPlan>(plan).filters, packing.w,
+                               packing.filters, packing.native_queue);
 }
 
 template <class Stored, GroupedFault fault = GroupedFault::none>
@@ -51,7 +52,7 @@ constexpr ConvAlgorithm grouped_entry(std::string_view name, Operand operand) {
                    .chain = grouped_chain},
       .accumulates = true,
       .plan = plan_grouped_algorithm<Stored>,
-      .pack_filters = pack_grouped_algorithm,
+      .pack_filters = pack_grouped_algorithm<Stored>,
       .launch = launch_grouped_algorithm<Stored, fault>,
   };
 }

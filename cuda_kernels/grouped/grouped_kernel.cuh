@@ -2,17 +2,18 @@
 // one block waits for is hidden by the others on its multiprocessor.
 #pragma once
 
+#include "cuda_kernels/grouped/grouped_bands.cuh"
 #include "cuda_kernels/grouped/grouped_load.cuh"
 #include "cuda_kernels/grouped/grouped_store.cuh"
 
 namespace plumb::cuda {
 
-template <class Stored, int number_of_shape, GroupedFault fault = GroupedFault::none>
+template <class Stored, int number_of_shape, bool bands, GroupedFault fault = GroupedFault::none>
 __global__ void __launch_bounds__(32 * grouped_max_warps, grouped_blocks)
     grouped(const __grid_constant__ GroupedParams<Stored> params) {
   using Params = GroupedParams<Stored>;
   constexpr GroupedShape shape = grouped_shapes[number_of_shape];
-  const GroupedShared<shape> shared(params);
+  const GroupedShared<shape, Params::size> shared(params);
   const auto [block, part] = params.parts.divide(static_cast<int>(blockIdx.x));
   const int first_strip = part * params.cut.strips;
   const int strips = min(params.cut.strips, params.packed.strips - first_strip) -
@@ -36,7 +37,10 @@ __global__ void __launch_bounds__(32 * grouped_max_warps, grouped_blocks)
       const auto [strip, run] = params.runs.divide(work);
       const int pixel = run * shape.pixels();
       GroupedSums<shape> sums = {};
-      add_products<fault, shape>(params, shared, strip, pixel, sums);
+      if constexpr (bands)
+        add_band_products<fault, shape>(params, shared, strip, pixel, sums);
+      else
+        add_products<fault, shape>(params, shared, strip, pixel, sums);
       GroupedStore<Params, shape>(params, number, shared.places() + pixel, shared.staged(warp),
                                   pixel, (first_strip + strip) * shape.filters())
           .write(sums);

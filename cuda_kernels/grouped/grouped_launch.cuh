@@ -26,22 +26,27 @@ GroupedParams<Stored> grouped_params(const GroupedPlan& plan, const ConvLaunch& 
   const auto is_aligned = [](const void* data, int bytes) {
     return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0;
   };
+  constexpr int size = GroupedParams<Stored>::size;
   GroupedCut& of = params.cut;
   const bool x_fits =
-      is_aligned(call.x, cut.input == GroupedInput::units ? grouped_unit_bytes : 2 * cut.x_run);
+      is_aligned(call.x, cut.input == GroupedInput::units ? grouped_unit_bytes : size * cut.x_run);
   if (!x_fits) of.input = GroupedInput::runs, of.x_run = 1;
-  const bool y_fits =
-      is_aligned(call.y, cut.output == GroupedOutput::filters ? grouped_unit_bytes : 2 * cut.y_run);
+  const bool y_fits = is_aligned(
+      call.y, cut.output == GroupedOutput::filters ? grouped_unit_bytes : size * cut.y_run);
   if (!y_fits) of.output = GroupedOutput::runs, of.y_run = 1;
   params.parts = Divisor<int>(cut.parts);
   params.tiles_p = Divisor<int>(cut.tiles_p), params.tiles_q = Divisor<int>(cut.tiles_q);
-  params.image_pixels = Divisor<int>(std::int64_t{cut.rows} * cut.columns);
+  params.image_pixels = Divisor<int>(cut.image_pixels(plan.filters.shape));
+  params.m16 = Divisor<int>(plan.filters.shape.m16);
   params.columns = Divisor<int>(cut.columns);
   params.under_h = Divisor<int>(plan.h.under(cut.rows));
   params.under_w = Divisor<int>(plan.w.under(cut.columns));
   params.stride_h = Divisor<int>(plan.h.stride), params.stride_w = Divisor<int>(plan.w.stride);
   params.units = Divisor<int>(cut.units);
-  params.runs = Divisor<int>(ceil_div(cut.pixels(), plan.filters.shape.pixels()));
+  params.beside = Divisor<int>(plan.filters.beside);
+  params.tap_rows = Divisor<int>(plan.filters.rows);
+  params.tap_units = Divisor<int>(plan.filters.units);
+  params.runs = Divisor<int>(cut.runs(plan.filters.shape));
   params.row_units = Divisor<int>(std::int64_t{plan.w.under(cut.columns)} * cut.units);
   params.rows = Divisor<int>(std::int64_t{plan.h.under(cut.rows)} * cut.images);
   params.lane_units = Divisor<int>(of.lane_units());
@@ -50,11 +55,13 @@ GroupedParams<Stored> grouped_params(const GroupedPlan& plan, const ConvLaunch& 
   return params;
 }
 
-template <class Stored, int number_of_shape, GroupedFault fault = GroupedFault::none>
+template <class Stored, int number_of_shape, GroupedFault fault>
 void launch_grouped_kernel(const GroupedPlan& plan, const ConvLaunch& call) {
   Launch(call.native_queue, static_cast<unsigned>(plan.cut.parts * plan.cut.blocks),
-         static_cast<unsigned>(plan.cut.threads()), plan.shared_bytes())(
-      grouped<Stored, number_of_shape, fault>, grouped_params<Stored>(plan, call));
+         static_cast<unsigned>(plan.cut.threads()),
+         plan.shared_bytes())(plan.cut.bands ? grouped<Stored, number_of_shape, true, fault>
+                                             : grouped<Stored, number_of_shape, false, fault>,
+                              grouped_params<Stored>(plan, call));
 }
 
 /// Puts a convolution on the stream.

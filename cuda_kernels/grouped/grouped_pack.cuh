@@ -4,6 +4,7 @@
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/grouped/grouped.hpp"
 #include "cuda_kernels/primitives/index.cuh"
+#include "cuda_kernels/primitives/mma.cuh"
 
 namespace plumb::cuda {
 
@@ -14,21 +15,24 @@ template <class Bits>
 struct GroupedWeights {
   const Bits* w;
   std::int64_t k, c, r, s;
-  int columns;  ///< taps of a row
 
   GroupedWeights(const ConvProblem& p, const void* of)
       : w(static_cast<const Bits*>(of)),
         k(step<std::int64_t>(p.w_extents(), p.w_strides, 0)),
         c(step<std::int64_t>(p.w_extents(), p.w_strides, 1)),
         r(step<std::int64_t>(p.w_extents(), p.w_strides, p.w_extents().rank() - 2)),
-        s(step<std::int64_t>(p.w_extents(), p.w_strides, p.w_extents().rank() - 1)),
-        columns(static_cast<int>(p.s)) {}
-  __device__ Bits at(int filter, int channel, int tap) const {
-    return w[filter * k + channel * c + tap / columns * r + tap % columns * s];
+        s(step<std::int64_t>(p.w_extents(), p.w_strides, p.w_extents().rank() - 1)) {}
+  __device__ Bits at(int filter, int channel, int row, int column) const {
+    return w[filter * k + channel * c + row * r + column * s];
   }
 };
 
-/// `Bits` is what both stored types are of.
+__device__ inline std::uint32_t grouped_bits(std::uint16_t half) { return half; }
+__device__ inline std::uint32_t grouped_bits(std::uint32_t f32) {
+  return __float_as_uint(to_tf32(__uint_as_float(f32)));
+}
+
+/// `Bits` are those of a stored type. f32 is rounded to TF32.
 template <class Bits>
 __global__ void __launch_bounds__(grouped_packing_threads)
     pack_grouped(const __grid_constant__ GroupedWeights<Bits> from,
@@ -45,24 +49,29 @@ __global__ void __launch_bounds__(grouped_packing_threads)
         bundle * to.bundle_filters() + static_cast<int>(fragment % to.shape.beside) * 8 + lane / 4;
     const int first = filter / to.group_k * to.group_c;  // the group's first channel
     std::uint32_t words[2] = {};
+    constexpr int of_word = 4 / static_cast<int>(sizeof(Bits));
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int term = 2 * step_of_bundle + j / 2, tap = term / to.units;
+    for (int j = 0; j < 2 * of_word; ++j) {
+      const int number = 2 * step_of_bundle + j / of_word;
+      const GroupedTerm term = to.term_at(number);
       const int channel =
-          (to.first_unit(bundle) + term % to.units) * grouped_unit + lane % 4 * 2 + j % 2 - first;
-      if (filter < to.k && tap < to.taps && channel >= 0 && channel < to.group_c)
-        words[j / 2] |= std::uint32_t{from.at(filter, channel, tap)} << j % 2 * 16;
+          (to.first_unit(bundle) + term.unit) * to.unit + lane % 4 * of_word + j % of_word - first;
+      if (filter < to.k && number < to.terms() && term.column < to.columns && channel >= 0 &&
+          channel < to.group_c)
+        words[j / of_word] |= grouped_bits(from.at(filter, channel, term.row, term.column))
+                              << j % of_word * 16;
     }
     *reinterpret_cast<uint2*>(packed + 8 * i) = {words[0], words[1]};
   }
 }
 
 /// Packs w as `filters` says.
-inline void pack_grouped_filters(const ConvProblem& problem, const GroupedFilters& filters,
-                                 const void* w, void* packed, void* stream) {
+template <class Stored>
+void pack_grouped_filters(const ConvProblem& problem, const GroupedFilters& filters, const void* w,
+                          void* packed, void* stream) {
+  using Bits = std::conditional_t<sizeof(Stored) == 4, std::uint32_t, std::uint16_t>;
   Launch(stream, blocks_for(filters.bytes() / 8, grouped_packing_threads), grouped_packing_threads)(
-      pack_grouped<std::uint16_t>, GroupedWeights<std::uint16_t>(problem, w), filters,
-      static_cast<char*>(packed));
+      pack_grouped<Bits>, GroupedWeights<Bits>(problem, w), filters, static_cast<char*>(packed));
 }
 
 }  // namespace plumb::cuda

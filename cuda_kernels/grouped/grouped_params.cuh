@@ -13,6 +13,7 @@ namespace plumb::cuda {
 template <class StoredType>
 struct GroupedParams {
   using Stored = StoredType;
+  static constexpr int size = static_cast<int>(sizeof(Stored)), unit = grouped_unit_bytes / size;
 
   const Stored* x;
   const char* filters;  ///< packed
@@ -25,12 +26,14 @@ struct GroupedParams {
   int images, channels;
   Divisor<int> parts{}, tiles_p{}, tiles_q{};
   Divisor<int> image_pixels{}, columns{};  ///< of a tile's outputs
+  Divisor<int> m16{};                      ///< fragments of a band
   Divisor<int> under_h{}, under_w{};       ///< of x under a tile: rows, columns
   Divisor<int> stride_h{}, stride_w{};
-  Divisor<int> units{}, lane_units{};   ///< of a pixel; of neighbouring lanes
-  Divisor<int> vectors{}, row_units{};  ///< of a row, that move at once
-  Divisor<int> runs{};                  ///< of a warp's pixels, of a tile
-  Divisor<int> rows{};                  ///< of x under a tile, of all images
+  Divisor<int> units{}, lane_units{};              ///< of a pixel; of neighbouring lanes
+  Divisor<int> vectors{}, row_units{};             ///< of a row, that move at once
+  Divisor<int> runs{};                             ///< of a warp's pixels, of a tile
+  Divisor<int> rows{};                             ///< of x under a tile, of all images
+  Divisor<int> beside{}, tap_rows{}, tap_units{};  ///< of terms
 };
 
 /// Where a row of x begins, in elements of x and in bytes of a patch.
@@ -38,16 +41,18 @@ struct alignas(8) GroupedRow {
   int from, to;
 };
 /// Where an output lies, in elements of y from the first filter on, and the pixel of x under its
-/// first tap, in elements of a patch.
+/// first tap, in halves of a patch.
 struct alignas(8) GroupedPlace {
   int to, patch;
 };
 inline constexpr int grouped_nowhere = INT_MIN;
+/// A unit as `SharedRow` counts: whatever x is of, places in a patch are in elements of two bytes.
+inline constexpr int grouped_unit_halves = grouped_unit_bytes / 2;
 
 /// A block's shared memory: packed filters of its strips, where the terms lie in a patch
-/// (elements from the pixel under an output's first tap), rows and outputs of the tile, its warps'
+/// (halves from the pixel under an output's first tap), rows and outputs of the tile, its warps'
 /// outputs, x under the tile.
-template <GroupedShape shape>
+template <GroupedShape shape, int size>
 class GroupedShared {
  public:
   template <class Params>
@@ -56,11 +61,11 @@ class GroupedShared {
         places_at_(terms_at_ + params.cut.terms_bytes),
         rows_at_(places_at_ + params.cut.places_bytes),
         staged_at_(rows_at_ + params.cut.rows_bytes),
-        patch_at_(staged_at_ + params.cut.warps * shape.staged_bytes()) {}
+        patch_at_(staged_at_ + params.cut.warps * shape.staged_bytes(size)) {}
 
   __device__ char* filters() const { return dynamic_shared(); }
   __device__ int* terms() const { return at<int>(terms_at_); }
-  /// How far from a pixel's first unit those lie that a bundle of the block sees, in elements.
+  /// How far from a pixel's first unit those lie that a bundle of the block sees, in halves.
   template <class Params>
   __device__ int* bundles(const Params& params) const {
     return terms() + 2 * params.packed.steps();
@@ -68,7 +73,7 @@ class GroupedShared {
   __device__ GroupedPlace* places() const { return at<GroupedPlace>(places_at_); }
   __device__ GroupedRow* rows() const { return at<GroupedRow>(rows_at_); }
   __device__ char* staged(int warp) const {
-    return at<char>(staged_at_ + warp * shape.staged_bytes());
+    return at<char>(staged_at_ + warp * shape.staged_bytes(size));
   }
   __device__ char* patch() const { return at<char>(patch_at_); }
 
@@ -93,20 +98,29 @@ struct GroupedTile {
   }
 };
 
-/// An output of a tile, by its number.
+/// An output of a tile, by its number among those of all warps' fragments. What fills up the last
+/// run is the last one again, and what fills up an image's last band the rows above it.
 struct GroupedPixel {
   int image, row, column;  ///< of the tile
+  bool again;              ///< another one's
 
   template <class Params>
   __device__ GroupedPixel(const Params& params, int number) {
-    const auto [of_tile, of_image] = params.image_pixels.divide(number);
+    const GroupedCut& cut = params.cut;
+    const auto [run, fragment] = params.m16.divide(number / 16);
+    const int all = cut.images * params.image_pixels.value();
+    const int at = cut.bands ? 16 * run + number % 16 : number;
+    const auto [of_tile, of_image] = params.image_pixels.divide(min(at, all - 1));
     const auto [of_rows, of_row] = params.columns.divide(of_image);
-    image = of_tile, row = of_rows, column = of_row;
+    const int first = of_rows * params.m16.value();
+    image = of_tile, column = of_row;
+    row = cut.bands ? min(first, cut.rows - params.m16.value()) + fragment : of_rows;
+    again = at >= all || (cut.bands && row < first);
   }
   template <class Params>
   __device__ bool is_there(const Params& params, const GroupedTile& tile) const {
-    return image < params.cut.images && tile.n + image < params.images &&
-           tile.p + row < params.h.outputs && tile.q + column < params.w.outputs;
+    return !again && tile.n + image < params.images && tile.p + row < params.h.outputs &&
+           tile.q + column < params.w.outputs;
   }
   /// Where it lies in y, in elements from the first filter on.
   template <class Params>
@@ -114,11 +128,11 @@ struct GroupedPixel {
     return (tile.n + image) * params.shape.y_n + (tile.p + row) * params.shape.rows.y_step +
            (tile.q + column) * params.shape.columns.y_step;
   }
-  /// Where the pixel under its first tap lies in a patch, in elements.
+  /// Where the pixel under its first tap lies in a patch, in halves.
   template <class Params>
   __device__ int of_patch(const Params& params) const {
-    return grouped_unit * (image * params.cut.image_units + row * params.cut.row_units +
-                           column * params.cut.pixel_units);
+    return grouped_unit_halves * (image * params.cut.image_units + row * params.cut.row_units +
+                                  column * params.cut.pixel_units);
   }
 };
 

@@ -40,13 +40,21 @@ int units_of(const GroupedFilters& filters, int bundle_filters) {
     const int64_t begin = k / filters.group_k * filters.group_c,
                   end = (last / filters.group_k + 1) * filters.group_c;
     most = std::max(most,
-                    static_cast<int>(ceil_div(end, int64_t{grouped_unit}) - begin / grouped_unit));
+                    static_cast<int>(ceil_div(end, int64_t{filters.unit}) - begin / filters.unit));
   }
   return most;
 }
 
 /// Clocks of a step's reads of shared memory, and of its products, for eight filters and 16 pixels.
 double step_clocks(const GroupedShape& shape) { return 4.0 / shape.beside + 2.0 / shape.m16 + 1.7; }
+
+/// Fragments of x that a work reads, of 16 pixels by two units.
+int64_t loads_of_work(const GroupedFilters& filters, bool bands) {
+  const int64_t m16 = filters.shape.m16, bundles = filters.shape.bundles;
+  if (!bands) return filters.steps() * bundles * m16;
+  const int64_t rows = m16 + grouped_band_taps - 1;
+  return filters.columns_beside * bundles * rows;
+}
 
 /// How a tensor's elements lie. A stride to no second element may be any number.
 struct Lie {
@@ -59,8 +67,8 @@ struct Lie {
     return true;
   }
   int last() const { return extents.rank() - 1; }
-  bool has_units() const {
-    return strides[1] == 1 && extents[1] % grouped_unit == 0 && all_but(1, grouped_unit);
+  bool has_units(int unit) const {
+    return strides[1] == 1 && extents[1] % unit == 0 && all_but(1, unit);
   }
   /// Whether rows are runs of so many.
   bool has_runs(int64_t run) const {
@@ -87,6 +95,7 @@ struct Search {
   void try_filters();
   void try_tiles();
   void try_images();
+  void try_blocks();
   void try_block();
   void choose_outputs(GroupedCut& cut) const;
   bool place(GroupedCut& cut) const;
@@ -148,10 +157,20 @@ void Search::try_images() {
     cut.tiles_n = pieces(images, cut.images);
     for (const int warps : {4, grouped_max_warps}) {
       cut.warps = choice.warps > 0 ? choice.warps : warps;
-      try_block();
+      try_blocks();
       if (choice.warps > 0) break;
     }
     if (choice.images > 0) break;
+  }
+}
+
+/// With fragments of a warp beside and under each other.
+void Search::try_blocks() {
+  for (const bool bands : {false, true}) {
+    if (bands != choice.bands.value_or(bands)) continue;
+    if (bands && (!plan.filters.takes_bands() || plan.cut.rows < plan.filters.shape.m16)) continue;
+    plan.cut.bands = bands;
+    try_block();
   }
 }
 
@@ -159,13 +178,13 @@ void Search::try_images() {
 void Search::choose_outputs(GroupedCut& cut) const {
   const Lie y{problem.y_extents(), problem.y_strides};
   cut.output = GroupedOutput::runs, cut.y_run = 1;
-  if (y.has_units()) {
+  if (y.has_units(plan.filters.unit)) {
     cut.output = GroupedOutput::filters;
     return;
   }
-  for (int run = 8; run > 1; run /= 2) {
-    const bool of_planes = cut.columns == plan.w.outputs && cut.rows * cut.columns % run == 0 &&
-                           y.has_whole_planes(run);
+  for (int run = plan.filters.unit; run > 1; run /= 2) {
+    const bool of_planes = !cut.bands && cut.columns == plan.w.outputs &&
+                           cut.rows * cut.columns % run == 0 && y.has_whole_planes(run);
     if (of_planes || (cut.columns % run == 0 && y.has_runs(run))) {
       cut.y_run = run;
       return;
@@ -199,7 +218,7 @@ bool Search::place(GroupedCut& cut) const {
   cut.patch_bytes = static_cast<int>(image * cut.images) * grouped_unit_bytes;
   const GroupedShape& shape = plan.filters.shape;
   cut.terms_bytes = 16 * pieces((plan.filters.steps() * 2 + cut.strips * shape.bundles) * 4, 16);
-  cut.places_bytes = 8 * pieces(cut.pixels(), shape.pixels()) * shape.pixels();
+  cut.places_bytes = 8 * cut.runs(shape) * shape.pixels();
   cut.rows_bytes = 16 * pieces(cut.images * plan.h.under(cut.rows) * 8, 16);
   return true;
 }
@@ -229,24 +248,25 @@ void Search::try_block() {
 GroupedWork Search::work_of(const GroupedCut& cut, int64_t resident) const {
   const GroupedFilters& filters = plan.filters;
   const GroupedShape& shape = filters.shape;
-  const double runs = number(ceil_div(cut.pixels(), shape.pixels())),
+  const double runs = number(cut.runs(shape)),
                strips = static_cast<double>(filters.strips) / cut.parts;
   // Runs begin at a multiple of their length, and sectors at one of theirs.
   const bool by_units = cut.input == GroupedInput::units;
   const auto in_runs = [&](int64_t columns, int64_t run) {
     return by_units ? columns : ceil_div(columns + run - 1, run) * run;
   };
-  constexpr int64_t sector = memory_sector_bytes / 2;  // in elements
+  const int size = filters.size();
+  const int64_t sector = memory_sector_bytes / size;  // in elements
   const int under_h = plan.h.under(cut.rows), under_w = plan.w.under(cut.columns);
   const double under = number(cut.images) * under_h * number(in_runs(under_w, cut.x_run));
   const double of_image = number(cut.images) * std::min(under_h, plan.h.extent) *
                           number(std::min<int64_t>(in_runs(under_w, sector), plan.w.extent));
-  const auto row_bytes = [](bool whole, int64_t columns, int64_t rows) {
-    return 2 * number(whole ? columns * rows : columns);
+  const auto row_bytes = [size](bool whole, int64_t columns, int64_t rows) {
+    return number(whole ? columns * rows : columns) * size;
   };
   const double tiles = number(cut.tiles()) * cut.parts;
   const double read_bytes =
-      2 * number(problem.n) * number(problem.c) * number(problem.h) * number(problem.w);
+      number(problem.n) * number(problem.c) * number(problem.h) * number(problem.w) * size;
   return {
       .depthwise = filters.group_c == 1 && filters.group_k == 1,
       .tiles = tiles,
@@ -258,6 +278,7 @@ GroupedWork Search::work_of(const GroupedCut& cut, int64_t resident) const {
       .longest = number(ceil_div(static_cast<int64_t>(cut.strips * runs), int64_t{cut.warps})),
       .pixels = number(cut.pixels()),
       .steps = number(filters.steps()),
+      .loads = number(loads_of_work(filters, cut.bands)),
       .beside = number(shape.beside),
       .bundles = number(shape.bundles),
       .m16 = number(shape.m16),
@@ -265,39 +286,47 @@ GroupedWork Search::work_of(const GroupedCut& cut, int64_t resident) const {
       .x_row_bytes = by_units ? number(cut.units) * grouped_unit_bytes
                               : row_bytes(under_w >= plan.w.extent, under_w, under_h),
       .y_row_bytes = cut.output == GroupedOutput::filters
-                         ? 2.0 * cut.strips * shape.filters()
+                         ? number(cut.strips) * shape.filters() * size
                          : row_bytes(cut.tiles_q == 1, cut.columns, cut.rows),
       .by_units = by_units,
       .x_run = number(cut.x_run),
       .conflicts = number(cut.x_run) / cut.lane_units(),
       .by_filters = cut.output == GroupedOutput::filters,
+      .size = number(size),
       .y_run = number(cut.y_run),
       .filter_bytes = number(int64_t{cut.strips} * filters.strip_bytes()),
       .read_bytes = read_bytes,
       .again_bytes = std::max(0.0, tiles * of_image * cut.units * grouped_unit_bytes - read_bytes),
       .written_bytes =
-          2 * number(problem.n) * number(problem.k) * number(problem.p()) * number(problem.q())};
+          number(problem.n) * number(problem.k) * number(problem.p()) * number(problem.q()) * size};
 }
 
 }  // namespace
 
 GroupedFilters::GroupedFilters(const ConvProblem& p)
-    : k(static_cast<int>(p.k)),
+    : unit(grouped_unit_bytes / static_cast<int>(size_in_bytes(p.dtype))),
+      k(static_cast<int>(p.k)),
       group_c(static_cast<int>(p.c / p.groups)),
       group_k(static_cast<int>(p.k / p.groups)),
-      taps(static_cast<int>(p.r * p.s)),
-      all_units(static_cast<int>(ceil_div(p.c, int64_t{grouped_unit}))) {
+      rows(static_cast<int>(p.r)),
+      columns(static_cast<int>(p.s)),
+      of_bands(p.r == grouped_band_taps && p.dilation.h == 1 && (p.stride.h == 1 || p.p() == 1)),
+      all_units(static_cast<int>(ceil_div(p.c, int64_t{unit}))) {
+  GroupedFilters best;
   double least = 0;
   for (const GroupedShape& tried : grouped_shapes) {
-    const int seen = units_of(*this, 8 * tried.beside);
+    GroupedFilters of = *this;
+    of.shape = tried, of.units = units_of(*this, 8 * tried.beside);
+    of.beside = of.units % 2 == 0 || (of_bands && of.units == 1) ? 2 : of.units;
+    of.columns_beside = pieces(columns * of.units, of.beside);
+    of.strips = pieces(k, tried.filters());
     // What is summed beyond the last filter is lost.
-    const auto filled = ceil_div(p.k, int64_t{tried.filters()}) * tried.filters();
     const double clocks =
-        number(ceil_div(int64_t{taps} * seen, int64_t{2})) * step_clocks(tried) * number(filled);
+        number(of.steps()) * step_clocks(tried) * number(of.strips) * tried.filters();
     if (least > 0 && clocks >= least) continue;
-    least = clocks, shape = tried, units = seen;
-    strips = static_cast<int>(filled / tried.filters());
+    least = clocks, best = of;
   }
+  *this = best;
 }
 
 std::size_t GroupedPlan::shared_bytes() const {
@@ -305,7 +334,7 @@ std::size_t GroupedPlan::shared_bytes() const {
   return static_cast<std::size_t>(filter_bytes) +
          static_cast<std::size_t>(cut.terms_bytes + cut.places_bytes + cut.rows_bytes) +
          static_cast<std::size_t>(cut.warps) *
-             static_cast<std::size_t>(filters.shape.staged_bytes()) +
+             static_cast<std::size_t>(filters.shape.staged_bytes(filters.size())) +
          static_cast<std::size_t>(cut.patch_bytes);
 }
 
@@ -335,16 +364,19 @@ std::optional<GroupedPlan> plan_grouped(const ConvProblem& p, const DeviceInfo& 
   search.plan.filters = GroupedFilters(p);
   GroupedCut& cut = search.plan.cut;
   const Lie x{p.x_extents(), p.x_strides};
-  if (x.has_units()) {
+  if (x.has_units(search.plan.filters.unit)) {
     cut.input = GroupedInput::units;
   } else {
-    cut.x_run = 8;
+    cut.x_run = search.plan.filters.unit;
     while (cut.x_run > 1 && !x.has_runs(cut.x_run)) cut.x_run /= 2;
   }
   search.try_filters();
   return search.best;
 }
 
-double grouped_chain(const ConvProblem& p) { return 16.0 * GroupedFilters(p).steps(); }
+double grouped_chain(const ConvProblem& p) {
+  const GroupedFilters filters(p);
+  return 2.0 * filters.unit * filters.steps();
+}
 
 }  // namespace plumb::cuda

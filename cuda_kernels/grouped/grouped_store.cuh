@@ -21,14 +21,14 @@ __device__ typename Params::Stored defined_output(const Params& params, int imag
 #pragma unroll 1
   for (int c = 0; c < shape.group_c; ++c)
 #pragma unroll 1
-    for (int tap = 0; tap < params.packed.taps; ++tap) {
+    for (int tap = 0; tap < params.packed.rows * params.packed.columns; ++tap) {
       const int r = tap / params.w.taps, s = tap - r * params.w.taps;
       const int h = shape.rows.source(shape.rows.first(p), r),
                 w = shape.columns.source(shape.columns.first(q), s);
       if (h < 0 || w < 0) continue;
       sum = fma(convert<float>(
                     x[(first + c) * shape.x_c + h * shape.rows.x_step + w * shape.columns.x_step]),
-                convert<float>(filters[params.packed.place(filter, first + c, tap)]), sum);
+                convert<float>(filters[params.packed.place(filter, first + c, r, s)]), sum);
     }
   sum += params.epilogue.template bias_of<float>(filter);
   const Stored& old = params.y[image * shape.y_n + filter * shape.y_k + p * shape.rows.y_step +
@@ -54,8 +54,9 @@ __device__ __noinline__ void mend_outputs(const Params& params, int number_of_ti
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x) % 32; i < shape.pixels() * shape.filters(); i += 32) {
     const int row = i % shape.pixels(), column = i / shape.pixels();
-    char* const at = staged + (by_pixels ? row * shape.pixel_pitch() + 2 * column
-                                         : column * shape.filter_pitch() + 2 * row);
+    constexpr int size = Params::size;
+    char* const at = staged + (by_pixels ? row * shape.pixel_pitch(size) + size * column
+                                         : column * shape.filter_pitch(size) + size * row);
     auto& output = *reinterpret_cast<typename Params::Stored*>(at);
     const GroupedPixel of(params, pixel + row);
     if (is_nan_output(output) && of.is_there(params, tile) && filter + column < params.packed.k)
@@ -64,12 +65,54 @@ __device__ __noinline__ void mend_outputs(const Params& params, int number_of_ti
   }
 }
 
+/// Two neighbouring outputs of a lane.
+template <class Stored>
+class GroupedPair {
+ public:
+  __device__ GroupedPair(float first, float second, float least)
+      : bits_(depthwise_toeplitz::rounded_pair<Stored>(first, second, least)) {}
+
+  /// Returns what is a suspect where one of the pair is not finite, or `before` is one.
+  __device__ std::uint32_t suspects(std::uint32_t before) const {
+    return depthwise_toeplitz::plus_zero_times<Stored>(before, bits_);
+  }
+  __device__ static bool is_suspect(std::uint32_t of) { return (of & 0x7fff7fff) != 0; }
+  __device__ void store(char* to) const { *reinterpret_cast<std::uint32_t*>(to) = bits_; }
+  __device__ void store(char* first, char* second) const {
+    *reinterpret_cast<std::uint16_t*>(first) = static_cast<std::uint16_t>(bits_);
+    *reinterpret_cast<std::uint16_t*>(second) = static_cast<std::uint16_t>(bits_ >> 16);
+  }
+
+ private:
+  std::uint32_t bits_;
+};
+template <>
+class GroupedPair<float> {
+ public:
+  // A sum of fragments may be -0: zeros have no sign.
+  __device__ GroupedPair(float first, float second, float least)
+      : of_{max_nan(first, least) + 0.0f, max_nan(second, least) + 0.0f} {}
+
+  __device__ std::uint32_t suspects(std::uint32_t before) const {
+    return __float_as_uint(fmaf(of_.x, 0.0f, fmaf(of_.y, 0.0f, __uint_as_float(before))));
+  }
+  __device__ static bool is_suspect(std::uint32_t of) { return (of & 0x7fffffff) != 0; }
+  __device__ void store(char* to) const { *reinterpret_cast<float2*>(to) = of_; }
+  __device__ void store(char* first, char* second) const {
+    *reinterpret_cast<float*>(first) = of_.x;
+    *reinterpret_cast<float*>(second) = of_.y;
+  }
+
+ private:
+  float2 of_;
+};
+
 /// Writes outputs of a strip, of the tile's pixels from `pixel` on.
 template <class Params, GroupedShape shape>
 class GroupedStore {
  public:
   using Stored = typename Params::Stored;
-  using Bits = std::uint16_t;
+  using Pair = GroupedPair<Stored>;
 
   /// `places` are those of the pixels.
   __device__ GroupedStore(const Params& params, int tile, const GroupedPlace* places, char* staged,
@@ -87,7 +130,7 @@ class GroupedStore {
     const bool by_filters = params_.cut.output == GroupedOutput::filters;
     const std::uint32_t suspects = by_filters ? stage<true>(sums) : stage<false>(sums);
     __syncwarp();
-    if (__any_sync(0xffffffff, (suspects & 0x7fff7fff) != 0)) {
+    if (__any_sync(0xffffffff, Pair::is_suspect(suspects))) {
       mend_outputs<shape>(params_, tile_, staged_, pixel_, filter_);
       __syncwarp();
     }
@@ -95,16 +138,20 @@ class GroupedStore {
       write_filters();
     } else {
       switch (params_.cut.y_run) {
-        case 8: write_runs<8>(); break;
-        case 4: write_runs<4>(); break;
+        case 1: write_runs<1>(); break;
         case 2: write_runs<2>(); break;
-        default: write_runs<1>();
+        case 4: write_runs<4>(); break;
+        default:
+          if constexpr (Params::unit == 8) write_runs<8>();
       }
     }
     __syncwarp();
   }
 
  private:
+  static constexpr int size_ = Params::size, pixel_pitch_ = shape.pixel_pitch(size_),
+                       filter_pitch_ = shape.filter_pitch(size_);
+
   /// Adds the bias, and what y holds: rare, and one by one.
   __device__ void add_old(GroupedSums<shape>& sums) const {
 #pragma unroll 1
@@ -142,35 +189,33 @@ class GroupedStore {
       for (int row = 0; row < 2 * shape.m16; ++row) {
         const int pixel = 8 * row + lane_ / 4;
         const float* const both = sums[row / 2][t] + row % 2 * 2;
-        const std::uint32_t pair = depthwise_toeplitz::rounded_pair<Stored>(
-            both[0] + bias[0], both[1] + bias[1], epilogue.least);
-        suspects = depthwise_toeplitz::plus_zero_times<Stored>(suspects, pair);
+        const Pair pair(both[0] + bias[0], both[1] + bias[1], epilogue.least);
+        suspects = pair.suspects(suspects);
         if constexpr (by_pixels) {
-          *reinterpret_cast<std::uint32_t*>(staged_ + pixel * shape.pixel_pitch() + 2 * column) =
-              pair;
+          pair.store(staged_ + pixel * pixel_pitch_ + size_ * column);
         } else {
-          char* const to = staged_ + column * shape.filter_pitch() + 2 * pixel;
-          *reinterpret_cast<Bits*>(to) = static_cast<Bits>(pair);
-          *reinterpret_cast<Bits*>(to + shape.filter_pitch()) = static_cast<Bits>(pair >> 16);
+          char* const to = staged_ + column * filter_pitch_ + size_ * pixel;
+          pair.store(to, to + filter_pitch_);
         }
       }
     }
     return suspects;
   }
 
-  /// Eight filters of a pixel at once: neighbouring lanes have a pixel's neighbouring ones.
+  /// 16 bytes of a pixel's filters at once: neighbouring lanes have a pixel's neighbouring ones.
   __device__ void write_filters() const {
     using Vector = WideVector<Stored, 16>;
-    constexpr int vectors = shape.n8(), rows = 32 / vectors;  // of a pixel, of a warp at once
-    const int row = lane_ / vectors, column = lane_ % vectors * 8;
+    constexpr int vectors = shape.filters() / Params::unit,
+                  rows = 32 / vectors;  // of a pixel, of a warp at once
+    const int row = lane_ / vectors, column = lane_ % vectors * Params::unit;
     const bool has_filters = filter_ + column < params_.packed.k;
-    const char* const from = staged_ + row * shape.pixel_pitch() + 2 * column;
+    const char* const from = staged_ + row * pixel_pitch_ + size_ * column;
     Stored* const to = params_.y + (filter_ + column);
 #pragma unroll
     for (int i = 0; i < shape.pixels(); i += rows) {
       const int at = places_[i + row].to;
       if (has_filters && at != grouped_nowhere)
-        Vector::load(from + i * shape.pixel_pitch()).store(to + at);
+        Vector::load(from + i * pixel_pitch_).store(to + at);
     }
   }
   /// Some pixels of a filter at once: neighbouring lanes have a filter's neighbouring ones.
@@ -181,7 +226,7 @@ class GroupedStore {
 #pragma unroll
     for (int i = 0; i < vectors; i += lanes) {
       const int row = (i + lane_ % lanes) * run, at = places_[row].to;
-      const char* const from = staged_ + lane_ / lanes * shape.filter_pitch() + 2 * row;
+      const char* const from = staged_ + lane_ / lanes * filter_pitch_ + size_ * row;
       int filter = filter_ + lane_ / lanes;
       Stored* to = params_.y + (at == grouped_nowhere ? 0 : at + filter * params_.shape.y_k);
       const int filters = at == grouped_nowhere ? 0 : params_.packed.k;
@@ -189,9 +234,9 @@ class GroupedStore {
       for (int j = 0; j < shape.filters(); j += 32 / lanes) {
         if (filter < filters) {
           if constexpr (run == 1)
-            *to = *reinterpret_cast<const Stored*>(from + j * shape.filter_pitch());
+            *to = *reinterpret_cast<const Stored*>(from + j * filter_pitch_);
           else
-            WideVector<Stored, 2 * run>::load(from + j * shape.filter_pitch()).store(to);
+            WideVector<Stored, size_ * run>::load(from + j * filter_pitch_).store(to);
         }
         filter += 32 / lanes, to += 32 / lanes * params_.shape.y_k;
       }

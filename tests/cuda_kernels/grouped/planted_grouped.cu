@@ -22,6 +22,7 @@ std::vector<PlantedCopy> grouped_copies() {
   return {copy_with<none>(""),
           copy_with<wrong_tap>("wrong_tap"),
           copy_with<wrong_unit>("wrong_unit"),
+          copy_with<wrong_row>("wrong_row"),
           copy_with<padding_of_ones>("padding_of_ones"),
           copy_with<lost_strip>("lost_strip"),
           copy_with<exchanged_terms>("exchanged_terms")};

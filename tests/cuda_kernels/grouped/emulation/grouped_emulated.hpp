@@ -46,6 +46,19 @@ class GroupedEmulated {
     return packed_grouped(problem_, plan_, tensors_.w.view().data());
   }
 
+  /// Returns the bytes of y, which is dense, of a convolution without bias.
+  std::vector<char> outputs() const {
+    std::vector<char> y(static_cast<std::size_t>(plumb::element_count(problem_.y_extents())) *
+                        plumb::size_in_bytes(problem_.dtype));
+    run_grouped({.problem = problem_,
+                 .plan = plan_,
+                 .x = tensors_.x.view().data(),
+                 .w = tensors_.w.view().data(),
+                 .bias = nullptr,
+                 .y = y.data()});
+    return y;
+  }
+
   /// Convolves, and returns what is wrong with y; empty where nothing is.
   std::string run() {
     if (plumb::Support support =
