@@ -36,9 +36,10 @@ TileClocks clocks_of(const GroupedTable& costs, const GroupedWork& work) {
   const double products = work.works * work.steps * fragments * costs.product;
   TileClocks clocks;
   clocks.busy = max_of({instructions / (4 * costs.issued), waves / costs.waves, products});
-  // A warp alone has one of four pipes.
+  // A warp alone has one of four pipes, and waits for what its instructions before have made.
   const double step = costs.step_wait + 4 * costs.product * fragments;
-  clocks.latency = costs.begin + work.longest * (work.steps * step + costs.end);
+  clocks.latency = costs.begin + costs.turn * instructions / work.warps +
+                   work.longest * (work.steps * step + costs.end);
   return clocks;
 }
 

@@ -182,9 +182,15 @@ inline constexpr int direct_blocks = 4;
 /// Neighbouring channels of a thread.
 constexpr int direct_width(std::size_t element_bytes) { return element_bytes == 8 ? 2 : 4; }
 
-/// A block has `lanes` vectors of channels of `places` chunks of columns.
+/// Neighbouring outputs of a thread of planes, and blocks of a multiprocessor.
+constexpr int direct_row_columns(std::size_t element_bytes) { return element_bytes == 8 ? 2 : 4; }
+inline constexpr int direct_row_blocks = 8;
+
+/// A block has `lanes` vectors of channels of `places` chunks of columns, or of planes chunks of
+/// rows.
 struct DirectCut {
   StagedForm form;
+  bool rows = false;  ///< of planes
   int lanes = 1, places = 1;
   int shared_bytes = 0;
 };
@@ -256,7 +262,8 @@ bool plan_whole(const ConvProblem& problem, const DeviceInfo& device, DepthwiseP
 std::optional<double> plan_staged(const ConvProblem& problem, const DeviceInfo& device,
                                   const DepthwiseChoice& choice, DepthwisePlan& plan);
 /// Sets the cut of few outputs and returns its time, where a form is compiled for the filters,
-/// channels lie side by side and all blocks are on the device at once; otherwise returns nothing.
+/// channels or columns lie side by side and all blocks are on the device at once; otherwise returns
+/// nothing.
 std::optional<double> plan_direct(const ConvProblem& problem, const DeviceInfo& device,
                                   DepthwisePlan& plan);
 struct DepthwiseWork;  // cuda_kernels/cost/depthwise.hpp

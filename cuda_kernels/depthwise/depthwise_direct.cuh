@@ -94,24 +94,7 @@ class Direct {
     const DeepShape<int>& shape = params_.shape;
     const int step = shape.columns.y_step;
     Stored* const to = y + (n_ * shape.y_n + k() * shape.y_k + p_ * shape.rows.y_step + q_ * step);
-    Scalar never = 0;  // a NaN, and an Inf too, makes this a NaN
-#pragma unroll
-    for (int i = 0; i < columns; ++i)
-#pragma unroll
-      for (int e = 0; e < width; ++e) never = fma(sums[i][e], Scalar{0}, never);
-    if (never != 0) {
-      for (int i = 0; i < written_; ++i)
-        for (int e = 0; e < width; ++e)
-          epilogue.store(to[i * step + e * shape.y_k],
-                         sum_of_image(shape, x_, w_, n_, k() + e, p_, q_ + i), k() + e);
-      return;
-    }
-    if (!is_plain(epilogue)) {
-      Scalar bias[width];
-#pragma unroll
-      for (int e = 0; e < width; ++e) bias[e] = epilogue.template bias_of<Scalar>(k() + e);
-      finish_sums(sums, bias, to, step, written_, epilogue);
-    }
+    if (!finish_image(shape, x_, w_, sums, {n_, k(), p_, q_, written_}, to, epilogue)) return;
 #pragma unroll
     for (int i = 0; i < columns; ++i)
       if (i < written_) write_channels(to + i * step, rounded_channels<Stored>(sums[i]));

@@ -5,6 +5,7 @@
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/depthwise/depthwise_direct.cuh"
+#include "cuda_kernels/depthwise/depthwise_direct_rows.cuh"
 #include "cuda_kernels/depthwise/depthwise_forms.hpp"
 
 namespace plumb::cuda::depthwise {
@@ -19,8 +20,26 @@ inline DirectParams direct_params(const DirectCut& cut, const ConvProblem& p, in
           .all_places = static_cast<int>(p.n * p.p() * chunks)};
 }
 
-/// Says whether vectors of channels are aligned; strides the plan has seen.
-inline bool direct_aligned(const ConvLaunch& call, std::size_t element_bytes) {
+inline DirectRowsParams direct_rows_params(const ConvLaunch& call, std::size_t element_bytes) {
+  const ConvProblem& p = call.problem;
+  const std::int64_t columns = direct_row_columns(element_bytes), chunks = ceil_div(p.q(), columns);
+  bool whole =
+      p.q() % columns == 0 && reinterpret_cast<std::uintptr_t>(call.y) %
+                                      (static_cast<std::size_t>(columns) * element_bytes) ==
+                                  0;
+  for (int i = 0; i + 1 < p.y_extents().rank(); ++i)
+    whole = whole && (p.y_extents()[i] == 1 || p.y_strides[i] % columns == 0);
+  return {.shape = DeepShape<int>(p),
+          .chunks = Divisor<int>(chunks),
+          .all_chunks = static_cast<int>(p.n * p.k * p.p() * chunks),
+          .whole = whole};
+}
+
+/// Says whether vectors of channels are aligned; strides the plan has seen. Columns are read one by
+/// one.
+inline bool direct_aligned(const DirectCut& cut, const ConvLaunch& call,
+                           std::size_t element_bytes) {
+  if (cut.rows) return true;
   const std::size_t bytes = static_cast<std::size_t>(direct_width(element_bytes)) * element_bytes;
   return reinterpret_cast<std::uintptr_t>(call.x) % bytes == 0 &&
          reinterpret_cast<std::uintptr_t>(call.y) % bytes == 0;
@@ -28,15 +47,21 @@ inline bool direct_aligned(const ConvLaunch& call, std::size_t element_bytes) {
 
 template <class Stored>
 void launch_direct(const DirectCut& cut, const ConvLaunch& call) {
-  const DirectParams params = direct_params(cut, call.problem, direct_width(sizeof(Stored)));
+  const auto start = [&](auto kernel, const auto& params) {
+    Launch(call.native_queue, blocks_for(direct_blocks_of(cut, call.problem), 1),
+           static_cast<unsigned>(direct_threads), static_cast<std::size_t>(cut.shared_bytes))(
+        kernel, params, static_cast<const Stored*>(call.x), static_cast<const Stored*>(call.w),
+        static_cast<Stored*>(call.y), Epilogue<Stored>(call));
+  };
   const auto launch = [&]<std::size_t i>() {
     constexpr StagedForm form = direct_forms[i];
     if (!(form == cut.form)) return false;
-    Launch(call.native_queue, blocks_for(direct_blocks_of(cut, call.problem), 1),
-           static_cast<unsigned>(direct_threads), static_cast<std::size_t>(cut.shared_bytes))(
-        depthwise_direct<Stored, form.taps, form.stride>, params,
-        static_cast<const Stored*>(call.x), static_cast<const Stored*>(call.w),
-        static_cast<Stored*>(call.y), Epilogue<Stored>(call));
+    if (cut.rows)
+      start(depthwise_direct_rows<Stored, form.taps, form.stride>,
+            direct_rows_params(call, sizeof(Stored)));
+    else
+      start(depthwise_direct<Stored, form.taps, form.stride>,
+            direct_params(cut, call.problem, direct_width(sizeof(Stored))));
     return true;
   };
   if (!launch_one_of<std::size(direct_forms)>(launch))

@@ -26,7 +26,7 @@ std::optional<StagedForm> form_of(const ConvProblem& p) {
 }
 
 /// What a thread issues and waits for, counted in depthwise_direct.cuh as it stands.
-DepthwiseWork work_of(const DirectCut& cut, const ConvProblem& p, int bytes) {
+DepthwiseWork work_of_channels(const DirectCut& cut, const ConvProblem& p, int bytes) {
   constexpr double lanes = 32, line_bytes = 128;
   const double taps = cut.form.taps, width = direct_width(static_cast<std::size_t>(bytes)),
                columns = direct_columns;
@@ -50,9 +50,39 @@ DepthwiseWork work_of(const DirectCut& cut, const ConvProblem& p, int bytes) {
   return work;
 }
 
+/// The same of depthwise_direct_rows.cuh.
+DepthwiseWork work_of_rows(const DirectCut& cut, const ConvProblem& p, int bytes) {
+  constexpr double lanes = 32, line_bytes = 128;
+  const double taps = cut.form.taps, columns = direct_row_columns(static_cast<std::size_t>(bytes));
+  const double reads = taps * ((columns - 1) * cut.form.stride + taps);
+  DepthwiseWork work{.blocks = number(direct_blocks_of(cut, p)),
+                     .resident = direct_row_blocks,
+                     .warps = direct_threads / lanes,
+                     .staged = true,
+                     .is_double = bytes == 8};
+  work.fmas = taps * taps * columns;
+  work.instructions = 130 + 6 * reads + (bytes == 2 ? reads : 0) + 3 * taps * taps + 6 * columns;
+  const double of_read = std::max(1.0, lanes * columns * bytes / line_bytes);
+  work.lines = reads * of_read * cut.form.stride + taps * taps + columns * of_read;
+  work.piece_bytes = lanes * columns * bytes;
+  work.memory_waits = 1;
+  return work;
+}
+
+/// Whether neighbouring columns are neighbours in memory.
+bool columns_side_by_side(const Extents& extents, const Strides& strides) {
+  const int last = extents.rank() - 1;
+  return extents[last] == 1 || strides[last] == 1;
+}
+
 }  // namespace
 
 std::int64_t direct_blocks_of(const DirectCut& cut, const ConvProblem& p) {
+  if (cut.rows) {
+    const std::int64_t columns = direct_row_columns(size_in_bytes(p.dtype));
+    const std::int64_t chunks = ceil_div(p.q(), columns);
+    return ceil_div(p.n * p.k * p.p() * chunks, std::int64_t{direct_threads});
+  }
   const std::int64_t width = direct_width(size_in_bytes(p.dtype));
   const std::int64_t chunks = ceil_div(p.q(), std::int64_t{direct_columns});
   return ceil_div(p.n * p.p() * chunks, std::int64_t{cut.places}) *
@@ -64,16 +94,26 @@ std::optional<double> plan_direct(const ConvProblem& p, const DeviceInfo& device
   const int bytes = static_cast<int>(size_in_bytes(p.dtype));
   const int width = direct_width(static_cast<std::size_t>(bytes));
   const std::optional<StagedForm> form = form_of(p);
-  if (!form || !is_plain_image(p) || !channels_in_vectors(p, width)) return {};
-  // Slices are as wide as each other, and a warp reads whole lines.
-  constexpr std::int64_t max_lanes = 32;
-  const std::int64_t vectors = p.k / width, slices = ceil_div(vectors, max_lanes);
-  DirectCut cut{.form = *form, .lanes = static_cast<int>(ceil_div(vectors, slices))};
-  cut.places = direct_threads / cut.lanes;
-  cut.shared_bytes = cut.lanes * width * form->taps * form->taps * (bytes == 8 ? 8 : 4);
-  if (direct_blocks_of(cut, p) > std::int64_t{direct_blocks} * device.units) return {};
+  if (!form || !is_plain_image(p)) return {};
+  DirectCut cut{.form = *form};
+  if (channels_in_vectors(p, width)) {
+    // Slices are as wide as each other, and a warp reads whole lines.
+    constexpr std::int64_t max_lanes = 32;
+    const std::int64_t vectors = p.k / width, slices = ceil_div(vectors, max_lanes);
+    cut.lanes = static_cast<int>(ceil_div(vectors, slices));
+    cut.places = direct_threads / cut.lanes;
+    cut.shared_bytes = cut.lanes * width * form->taps * form->taps * (bytes == 8 ? 8 : 4);
+  } else if (columns_side_by_side(p.x_extents(), p.x_strides) &&
+             columns_side_by_side(p.y_extents(), p.y_strides)) {
+    cut.rows = true;
+  } else {
+    return {};
+  }
+  const std::int64_t at_once = cut.rows ? direct_row_blocks : direct_blocks;
+  if (direct_blocks_of(cut, p) > at_once * device.units) return {};
   plan.direct = cut;
-  return depthwise_seconds(p, device, work_of(cut, p, bytes));
+  return depthwise_seconds(
+      p, device, cut.rows ? work_of_rows(cut, p, bytes) : work_of_channels(cut, p, bytes));
 }
 
 }  // namespace plumb::cuda

@@ -45,10 +45,45 @@ __device__ __noinline__ Sum<Stored> sum_of_image(const DeepShape<int>& shape, co
                                q);
 }
 
+/// Neighbouring outputs of a row, of which `written` are in y.
+struct ImagePlace {
+  int n, k, p, q, written;
+};
+
 /// Whether sums are outputs as they are.
 template <class Stored>
 __device__ bool is_plain(const Epilogue<Stored>& epilogue) {
   return !epilogue.bias && epilogue.least < 0 && !epilogue.accumulate;
+}
+
+/// Finishes sums of neighbouring columns by neighbouring channels of an image, the first of which
+/// lies at `to`. Returns false where one was not finite: outputs are then written, by their
+/// definition.
+template <class Stored, class Scalar, int columns, int width>
+__device__ __forceinline__ bool finish_image(const DeepShape<int>& shape, const Stored* x,
+                                             const Stored* w, Scalar (&sums)[columns][width],
+                                             const ImagePlace& at, Stored* to,
+                                             const Epilogue<Stored>& epilogue) {
+  const int step = shape.columns.y_step;
+  Scalar never = 0;  // a NaN, and an Inf too, makes this a NaN
+#pragma unroll
+  for (int i = 0; i < columns; ++i)
+#pragma unroll
+    for (int e = 0; e < width; ++e) never = fma(sums[i][e], Scalar{0}, never);
+  if (never != 0) {
+    for (int i = 0; i < at.written; ++i)
+      for (int e = 0; e < width; ++e)
+        epilogue.store(to[i * step + e * shape.y_k],
+                       sum_of_image(shape, x, w, at.n, at.k + e, at.p, at.q + i), at.k + e);
+    return false;
+  }
+  if (!is_plain(epilogue)) {
+    Scalar bias[width];
+#pragma unroll
+    for (int e = 0; e < width; ++e) bias[e] = epilogue.template bias_of<Scalar>(at.k + e);
+    finish_sums(sums, bias, to, step, at.written, epilogue);
+  }
+  return true;
 }
 
 }  // namespace plumb::cuda::depthwise

@@ -84,7 +84,7 @@ void with_channels(const DepthwiseForm& form, const Launch& launch) {
 
 template <class Stored>
 void launch_depthwise(const DepthwisePlan& plan, const ConvLaunch& call) {
-  if (plan.direct && direct_aligned(call, sizeof(Stored)))
+  if (plan.direct && direct_aligned(*plan.direct, call, sizeof(Stored)))
     return launch_direct<Stored>(*plan.direct, call);
   if (plan.staged && staged_aligned(call, sizeof(Stored)))
     return launch_staged<Stored>(*plan.staged, call);

@@ -32,7 +32,7 @@ plumb_emulated_cases(plumb_depthwise_floats FOLDERS ${emulation}/shadows ${emula
 # The random problems must find that `was` is `is` in a kernel.
 function(plumb_faulty_depthwise kernel name was is)
   string(REPLACE ring staged tests ${kernel})
-  string(REPLACE filters direct tests ${tests})
+  string(REGEX REPLACE "filters|finish|direct_rows" direct tests ${tests})
   set(target plumb_faulty_depthwise_${kernel}_${name})
   plumb_damaged(${target} cuda_kernels/depthwise/depthwise_${kernel}.cuh "${was}" "${is}"
                 plumb_depthwise_floats ${emulation}/kernels_f32.cpp)
@@ -51,7 +51,10 @@ plumb_faulty_depthwise(staged one_phase "params_.length * apart + row_phase" "pa
 plumb_faulty_depthwise(staged lost_row "row >= begin_ &&" "row > begin_ &&")
 plumb_faulty_depthwise(staged zero_times_inf "if (never[0] != 0)" "if (never[0] > 0)")
 plumb_faulty_depthwise(direct border_read "static_cast<unsigned>(v + i) < static_cast<unsigned>" "v + i < static_cast<int>")
-plumb_faulty_depthwise(direct zero_times_inf "if (never != 0)" "if (never > 0)")
+plumb_faulty_depthwise(finish zero_times_inf "if (never != 0)" "if (never > 0)")
+plumb_faulty_depthwise(direct_rows border_read "static_cast<unsigned>(v + i) < static_cast<unsigned>" "v + i < static_cast<int>")
+plumb_faulty_depthwise(direct_rows other_filter "w_[k_ * shape.w_k" "w_[k_ / 2 * 2 * shape.w_k")
+plumb_faulty_depthwise(direct_rows lost_output "if (i < written_)" "if (i + 1 < written_)")
 plumb_faulty_depthwise(filters other_filter "width + channel % width]" "width + (channel + 1) % width]")
 plumb_faulty_depthwise(ring not_waited "wait_for_copies<depth - 2>()" "wait_for_copies<depth - 1>()")
 plumb_faulty_depthwise(ring too_early "load(row == 0 ? last : row - params_.row_elements)" "load(row)")
