@@ -32,7 +32,7 @@ struct BenchArguments {
   double seconds = MeasureOptions{}.seconds_limit;
   double limit = std::numeric_limits<double>::infinity();
   std::uint64_t seed = 1;
-  bool once = false, packed_filters = false, reproducible = false;
+  bool once = false, packed_filters = false, host_time = false, reproducible = false;
 };
 
 /// Other libraries' algorithms on this device, by the libraries' names.
@@ -209,6 +209,7 @@ void run(const BenchArguments& arguments) {
                                .seconds_limit = arguments.seconds,
                                .give_up_factor = 30,
                                .packed_filters = arguments.packed_filters,
+                               .host_time = arguments.host_time,
                                .seed = arguments.seed};
 
   const InterruptScope interrupt;
@@ -234,7 +235,8 @@ void run(const BenchArguments& arguments) {
     }
   }
   for (const BenchCase& bench : benches) print(bench);
-  fmt::print("Medians of the device's time, taking turns; {}.\n",
+  fmt::print("Medians of the {}, taking turns; {}.\n",
+             arguments.host_time ? "host's time, waiting for each run" : "device's time",
              arguments.packed_filters
                  ? "filters were packed before, what else changes layouts does so in every run"
                  : "what packs filters or changes layouts does so in every run");
@@ -286,6 +288,9 @@ void add_bench(CLI::App& program) {
   command->add_flag(
       "--packed-filters", a->packed_filters,
       "Pack filters before the timing, ours and the peer's; otherwise every run packs them");
+  command->add_flag("--host-time", a->host_time,
+                    "Take the host's time of each run, from the call until it has waited for the "
+                    "device, instead of the device's");
   add_seed(*command, a->seed, "Seed of the data");
   command->add_option("--json", a->json, "Also write every time to this file as JSON");
   command->add_option("--plot", a->plot,

@@ -171,6 +171,7 @@ nlohmann::ordered_json to_json(const Device& device, const DeviceCeilings& ceili
           {"units", device.info().units},
           {"driver_version", device.info().driver_version},
           {"seed", options.seed},
+          {"clock", options.host_time ? "host" : "device"},
           {"complete", summary.left_out == 0},
           {"ceilings", to_json(ceilings)},
           {"records", std::move(records)},

@@ -5,7 +5,8 @@
 // device's, between two events around a sample; a sample of runs that are shorter than 20 us is
 // several of them back to back, because the events themselves cost about a microsecond. Where a run
 // is under 200 us, each works on another of several sets of buffers, 256 MiB in all, so that no
-// contestant finds its tensors in a cache. Medians are taken over the samples.
+// contestant finds its tensors in a cache. On request time is the host's instead, of runs that it
+// waits for one by one. Medians are taken over the samples.
 //
 // A neighbour that keeps the processor or the device busy can make short runs a hundred times
 // slower. Where the samples of a contestant scatter, or lie far above what its estimate says, they
@@ -46,6 +47,10 @@ struct MeasureOptions {
   /// Filters are packed before the samples (ConvPlan::pack()), for all contestants. Otherwise those
   /// that pack do so in each run.
   bool packed_filters = false;
+  /// Time is the host's, of one run at a time, from the call of execute() until the host has waited
+  /// for the device: launches count, and so does what a caller who waits sees of them. Otherwise it
+  /// is the device's.
+  bool host_time = false;
   std::uint64_t seed = 1;  ///< of the data, and of the outputs that are checked
   /// A median that lies above the minimum by more than this share of it is unsteady. Of 1,498 times
   /// recorded on quiet machines (docs/results/) the furthest lies 0.47 above.
@@ -75,8 +80,8 @@ struct Measurement {
   PackingTime packing = PackingTime::none;  ///< of the filters
   int samples = 0;                          ///< that were taken
   int runs_per_sample = 1;                  ///< back to back; the seconds below are of one
-  double median_seconds = 0;                ///< of the device
-  double min_seconds = 0;                   ///< of the device
+  double median_seconds = 0;                ///< of the device, or of the host
+  double min_seconds = 0;                   ///< likewise
   bool given_up = false;                    ///< hopelessly slower than the best: few samples
   int tries = 1;                            ///< the samples are those of the last one
   /// Why the seconds are not to be relied on, after all tries: how far the samples scatter, or how

@@ -104,7 +104,7 @@ class Contest {
     }
     for (int tried = 0; tried == 0 || try_again(tried); ++tried) {
       warm_up();
-      while (sample_round()) continue;
+      while (options_.host_time ? host_round() : sample_round()) continue;
       for (Contestant& contestant : contestants_)
         if (contestant.runs() && !contestant.seconds.empty()) sum_up(contestant, options_);
     }
@@ -161,13 +161,29 @@ class Contest {
   double estimate(const Contestant& contestant) {
     double shortest = std::numeric_limits<double>::infinity(), total = 0;
     for (int run = 0; run < 3 && total < 0.1; ++run) {
-      const Event begin = queue_.record();
-      execute(contestant, 0);
-      const double seconds = seconds_of(contestant, begin, queue_.record());
+      const double seconds =
+          options_.host_time ? host_seconds(contestant, 1) : device_seconds(contestant);
       shortest = std::min(shortest, seconds);
       total += seconds;
     }
     return shortest;
+  }
+
+  double device_seconds(const Contestant& contestant) {
+    const Event begin = queue_.record();
+    execute(contestant, 0);
+    return seconds_of(contestant, begin, queue_.record());
+  }
+
+  /// The host's, of one of so many runs, each of which it waits for.
+  double host_seconds(const Contestant& contestant, int runs) {
+    queue_.synchronize();
+    const auto begin = Clock::now();
+    for (int i = 0; i < runs; ++i) {
+      execute_on_next(contestant);
+      queue_.synchronize();
+    }
+    return clocked(contestant, std::chrono::duration<double>(Clock::now() - begin).count() / runs);
   }
 
   double best_seconds() const {
@@ -179,7 +195,9 @@ class Contest {
 
   double seconds_of(const Contestant& contestant, const Event& begin, const Event& end,
                     int runs = 1) const {
-    const double seconds = seconds_between(begin, end) / runs;
+    return clocked(contestant, seconds_between(begin, end) / runs);
+  }
+  double clocked(const Contestant& contestant, double seconds) const {
     return options_.clock ? options_.clock(contestant.result.algorithm, seconds) : seconds;
   }
 
@@ -264,6 +282,19 @@ class Contest {
       sample.contestant->seconds.push_back(seconds_of(*sample.contestant, sample.begin, sample.end,
                                                       sample.contestant->result.runs_per_sample));
     return !samples.empty();
+  }
+
+  /// The same, of runs that the host waits for.
+  bool host_round() {
+    bool any = false;
+    for (Contestant& contestant : contestants_) {
+      if (!contestant.wants_more()) continue;
+      any = true;
+      guarded(contestant, [&] {
+        contestant.seconds.push_back(host_seconds(contestant, contestant.result.runs_per_sample));
+      });
+    }
+    return any;
   }
 
   MeasureOptions options_;

@@ -78,6 +78,29 @@ TEST_CASE("the packing of filters is counted, or done before, and said so", "[ti
   }
 }
 
+TEST_CASE("the host's time has what a run has and what it waits for", "[timed]") {
+  for (const Device& device : plumb_test::all_devices()) {
+    const auto plans = all_plans(device, problem_of("mb1ic16ih9oc24kh3"));
+    MeasureOptions options = few;
+    options.give_up_factor = 0;
+    std::vector<double> least;
+    for (const bool of_host : {false, true}) {
+      options.host_time = of_host;
+      const Measurements seen = measure(plans, options);
+      for (std::size_t i = 0; i < plans.size(); ++i) {
+        const Measurement& one = seen.contestants[i];
+        CAPTURE(one.algorithm, of_host);
+        REQUIRE(one.failure.empty());
+        REQUIRE(one.samples >= options.min_samples);
+        REQUIRE(one.max_error_over_bound <= 1);
+        if (!of_host) least.push_back(one.min_seconds);
+        // What it waits for is there in full, but for what the clock of events leaves out.
+        if (of_host) REQUIRE(one.median_seconds > least[i] / 2);
+      }
+    }
+  }
+}
+
 TEST_CASE("samples are as many as asked for, and few of what is hopeless", "[timed]") {
   const Device cpu = Device::open("cpu");
   const ConvProblem problem = problem_of("mb2ic16ih40oc16kh3ph1");
