@@ -45,11 +45,17 @@ inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std
   return conv.relu_of_sums() && sum < 0 ? Real{0} : sum;
 }
 
+/// A zero of the padding makes a NaN of a weight that is not finite: NaNs of other filters are what
+/// the definition says too, however many there are.
 template <class Stored, class Real>
 void recompute_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters,
                       const Real* packed, Real* sums, std::int64_t step) {
+  Real zeros[max_filters] = {};
+  for (std::int64_t term = 0; term < conv.group_c * conv.r * conv.s; ++term)
+    for (std::int64_t i = 0; i < filters.count; ++i)
+      zeros[i] += Real{0} * packed[term * filters.count + i];
   for (std::int64_t i = 0; i < filters.count; ++i)
-    for (std::int64_t q = 0; q < row.count; ++q)
+    for (std::int64_t q = 0; q < row.count && zeros[i] != 0; ++q)
       if (Real& sum = sums[i * step + q]; sum != sum)
         sum = sum_without_padding<Stored>(conv, row, filters.k + i, row.q + q, packed + i,
                                           filters.count);

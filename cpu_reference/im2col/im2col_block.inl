@@ -209,15 +209,27 @@ inline T sum_without_padding(const Im2colConv& conv, std::int64_t group, std::in
   return sum;
 }
 
+/// Whether all weights of a filter are finite: zeros of the padding then made no NaN.
+template <class Stored, class T>
+inline bool is_finite_filter(const Im2colConv& conv, std::int64_t k) {
+  const Stored* w = static_cast<const Stored*>(conv.filters) + k * conv.w_k;
+  T zero = 0;
+  for (std::int64_t c = 0; c < conv.group_c; ++c)
+    for (std::int64_t r = 0; r < conv.r; ++r)
+      for (std::int64_t s = 0; s < conv.s; ++s)
+        zero += T(0) * static_cast<T>(widen(w[c * conv.w_c + r * conv.w_r + s * conv.w_s]));
+  return zero == 0;
+}
+
 /// Computes the sums that are NaN once more, without the taps in the padding. In the product these
 /// taps are zeros, and 0 * Inf is NaN, where they shall contribute nothing. A NaN stays in a sum,
-/// so no other sum is wrong.
+/// so no other sum is wrong, and those of finite filters are what the definition says too.
 template <class Stored, class T>
 inline void sum_again_where_nan(const Im2colConv& conv, const Im2colBlock& block, std::int64_t k,
                                 const ColumnRun* runs, std::int64_t run_count, T* sums) {
   bool any = false;
   for (std::int64_t j = 0; j < block.columns; ++j) any |= sums[j] != sums[j];
-  if (!any) return;
+  if (!any || is_finite_filter<Stored, T>(conv, k)) return;
   for (const ColumnRun* run = runs; run < runs + run_count; ++run)
     for (std::int64_t j = 0; j < run->count; ++j, ++sums)
       if (*sums != *sums) *sums = sum_without_padding<Stored, T>(conv, block.group, k, *run, j);
