@@ -1,5 +1,6 @@
 // Runs algorithms on one case and holds what they wrote against the oracle.
 #include "trial.hpp"
+#include "in_double.hpp"
 
 #include <fmt/format.h>
 
@@ -173,8 +174,8 @@ void Trial::ask_oracle() {
   if (mask_) apply_mask();
   if (sums_dy_) expect_bias_gradient();
   const bool of_data = problem_.direction == Direction::backward_data;
-  const ConstTensorView image = masked_ && of_data ? masked_->host() : x();
-  const ConstTensorView filters = masked_ && !of_data ? masked_->host() : w();
+  const InDouble image(masked_ && of_data ? masked_->host() : x());
+  const InDouble filters(masked_ && !of_data ? masked_->host() : w());
   expected_.resize(points_.size());
   const auto count = static_cast<std::int64_t>(points_.size());
   const double products = static_cast<double>(count) * static_cast<double>(problem_.terms());
@@ -183,7 +184,7 @@ void Trial::ask_oracle() {
     const Point& point = points_[static_cast<std::size_t>(i)];
     const auto [n, k, z, p, q] = point;
     OracleTerm& term = expected_[static_cast<std::size_t>(i)];
-    term = conv_oracle_at(problem_, image, filters, bias(), n, k, z, p, q);
+    term = conv_oracle_at(problem_, image.view(), filters.view(), bias(), n, k, z, p, q);
     if (accumulates()) term.add(load_element(before(), y_offset(point)));
   });
 }

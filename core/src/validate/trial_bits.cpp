@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "../parallel/parallel.hpp"
+#include "in_double.hpp"
 #include "trial.hpp"
 
 namespace plumb {
@@ -52,9 +53,11 @@ std::string Trial::run_reproducible(const ConvAlgorithm& algorithm, Queue& queue
 }
 
 const std::vector<double>& Trial::expected_bits(const ConvOptions& options) {
-  const ConvTensors tensors = reproducible_tensors();
   std::vector<double>& expected = bits_[options.math == Math::fp64 ? 1 : 0];
   if (!expected.empty()) return expected;
+  ConvTensors tensors = reproducible_tensors();
+  const InDouble image(tensors.x), filters(tensors.w);
+  tensors.x = image.view(), tensors.w = filters.view();
   expected.resize(points_.size());
   const auto count = static_cast<std::int64_t>(points_.size());
   const double products = static_cast<double>(count) * static_cast<double>(problem_.terms());

@@ -1,6 +1,7 @@
 // Chooses the outputs that a trial asks the oracle for.
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "trial.hpp"
@@ -42,6 +43,11 @@ void Trial::choose_points(std::uint64_t seed) {
       problem_.flop() / 2 / static_cast<double>(element_count(output_of(problem_).extents));
   const double affordable = max_products / products_of_one;
   choose_random(outputs, seed, static_cast<std::int64_t>(std::min(random_points, affordable)));
+  // The oracle finds in a cache what it has read for the output before: those of one window, which
+  // differ in their filters, follow each other.
+  std::sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
+    return std::tie(a.n, a.z, a.p, a.q, a.k) < std::tie(b.n, b.z, b.p, b.q, b.k);
+  });
 }
 
 /// All outputs at which two of the three axes are at an end; without a depth that is the border.
