@@ -1,5 +1,5 @@
 // Costs of the kernel in grouped/: counted in its machine code (sm_90a, CUDA 13.0), taken over from
-// sisters, or fitted to 91 times of one H200: eight layers in f16 and f32, NHWC and NCHW, with
+// sisters, or fitted to 123 times of one H200: eight layers in f16 and f32, NHWC and NCHW, with
 // bands and without, and 36 cuts of one of them (docs/kernels/grouped.md).
 #pragma once
 

@@ -190,7 +190,8 @@ inline constexpr int direct_row_blocks = 8;
 /// rows.
 struct DirectCut {
   StagedForm form;
-  bool rows = false;  ///< of planes
+  bool rows = false;   ///< of planes
+  bool whole = false;  ///< of rows: y has whole chunks, in vectors
   int lanes = 1, places = 1;
   int shared_bytes = 0;
 };
@@ -273,7 +274,10 @@ DepthwiseWork work_of_channels(const ConvProblem& problem, const DepthwisePlan& 
                                const DepthwiseCut& cut);
 /// Whether images have no depth, padding is zeros and each channel has one filter.
 bool is_plain_image(const ConvProblem& problem);
-/// Whether channels lie side by side in x and y, and all strides are multiples of `width`.
+/// Whether columns, or channels, lie side by side, and all other strides are multiples of `width`.
+bool columns_in_vectors(const Extents& extents, const Strides& strides, int width);
+bool channels_in_vectors(const Extents& extents, const Strides& strides, int width);
+/// Whether channels do in x and y, and there are whole vectors of them.
 bool channels_in_vectors(const ConvProblem& problem, int width);
 
 /// Returns the plan, or nothing where no form of the kernel is compiled for the filters, or no tile

@@ -20,19 +20,15 @@ inline DirectParams direct_params(const DirectCut& cut, const ConvProblem& p, in
           .all_places = static_cast<int>(p.n * p.p() * chunks)};
 }
 
-inline DirectRowsParams direct_rows_params(const ConvLaunch& call, std::size_t element_bytes) {
+inline DirectRowsParams direct_rows_params(const DirectCut& cut, const ConvLaunch& call,
+                                           std::size_t element_bytes) {
   const ConvProblem& p = call.problem;
   const std::int64_t columns = direct_row_columns(element_bytes), chunks = ceil_div(p.q(), columns);
-  bool whole =
-      p.q() % columns == 0 && reinterpret_cast<std::uintptr_t>(call.y) %
-                                      (static_cast<std::size_t>(columns) * element_bytes) ==
-                                  0;
-  for (int i = 0; i + 1 < p.y_extents().rank(); ++i)
-    whole = whole && (p.y_extents()[i] == 1 || p.y_strides[i] % columns == 0);
+  const std::size_t bytes = static_cast<std::size_t>(columns) * element_bytes;
   return {.shape = DeepShape<int>(p),
           .chunks = Divisor<int>(chunks),
           .all_chunks = static_cast<int>(p.n * p.k * p.p() * chunks),
-          .whole = whole};
+          .whole = cut.whole && reinterpret_cast<std::uintptr_t>(call.y) % bytes == 0};
 }
 
 /// Says whether vectors of channels are aligned; strides the plan has seen. Columns are read one by
@@ -58,7 +54,7 @@ void launch_direct(const DirectCut& cut, const ConvLaunch& call) {
     if (!(form == cut.form)) return false;
     if (cut.rows)
       start(depthwise_direct_rows<Stored, form.taps, form.stride>,
-            direct_rows_params(call, sizeof(Stored)));
+            direct_rows_params(cut, call, sizeof(Stored)));
     else
       start(depthwise_direct<Stored, form.taps, form.stride>,
             direct_params(cut, call.problem, direct_width(sizeof(Stored))));

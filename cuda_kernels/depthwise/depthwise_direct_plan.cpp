@@ -26,7 +26,7 @@ std::optional<StagedForm> form_of(const ConvProblem& p) {
 }
 
 /// What a thread issues and waits for, counted in depthwise_direct.cuh as it stands.
-DepthwiseWork work_of_channels(const DirectCut& cut, const ConvProblem& p, int bytes) {
+DepthwiseWork work_of_vectors(const DirectCut& cut, const ConvProblem& p, int bytes) {
   constexpr double lanes = 32, line_bytes = 128;
   const double taps = cut.form.taps, width = direct_width(static_cast<std::size_t>(bytes)),
                columns = direct_columns;
@@ -69,12 +69,6 @@ DepthwiseWork work_of_rows(const DirectCut& cut, const ConvProblem& p, int bytes
   return work;
 }
 
-/// Whether neighbouring columns are neighbours in memory.
-bool columns_side_by_side(const Extents& extents, const Strides& strides) {
-  const int last = extents.rank() - 1;
-  return extents[last] == 1 || strides[last] == 1;
-}
-
 }  // namespace
 
 std::int64_t direct_blocks_of(const DirectCut& cut, const ConvProblem& p) {
@@ -103,17 +97,19 @@ std::optional<double> plan_direct(const ConvProblem& p, const DeviceInfo& device
     cut.lanes = static_cast<int>(ceil_div(vectors, slices));
     cut.places = direct_threads / cut.lanes;
     cut.shared_bytes = cut.lanes * width * form->taps * form->taps * (bytes == 8 ? 8 : 4);
-  } else if (columns_side_by_side(p.x_extents(), p.x_strides) &&
-             columns_side_by_side(p.y_extents(), p.y_strides)) {
+  } else if (columns_in_vectors(p.x_extents(), p.x_strides, 1) &&
+             columns_in_vectors(p.y_extents(), p.y_strides, 1)) {
+    const int columns = direct_row_columns(static_cast<std::size_t>(bytes));
     cut.rows = true;
+    cut.whole = p.q() % columns == 0 && columns_in_vectors(p.y_extents(), p.y_strides, columns);
   } else {
     return {};
   }
   const std::int64_t at_once = cut.rows ? direct_row_blocks : direct_blocks;
   if (direct_blocks_of(cut, p) > at_once * device.units) return {};
   plan.direct = cut;
-  return depthwise_seconds(
-      p, device, cut.rows ? work_of_rows(cut, p, bytes) : work_of_channels(cut, p, bytes));
+  return depthwise_seconds(p, device,
+                           cut.rows ? work_of_rows(cut, p, bytes) : work_of_vectors(cut, p, bytes));
 }
 
 }  // namespace plumb::cuda

@@ -204,13 +204,6 @@ class MarchPlanner {
     return std::clamp(std::max(lanes * apart / line, rows), 1.0, lanes);
   }
 
-  /// Whether all strides but the last, which is 1, are multiples of a thread's columns.
-  static bool in_vectors(const Extents& extents, const Strides& strides, int columns) {
-    for (int i = 0; i < extents.rank(); ++i)
-      if (extents[i] > 1 && (i + 1 == extents.rank() ? strides[i] != 1 : strides[i] % columns != 0))
-        return false;
-    return true;
-  }
   /// As the launch finds (depthwise_march_launch.cuh), of aligned tensors.
   bool reads_vectors(const MarchCut& cut) const {
     const MarchForm& form = cut.form;
@@ -218,12 +211,12 @@ class MarchPlanner {
            march_reads_vectors(form.width, form.columns, form.taps_s, form.stride) &&
            p_.boundary.w == Boundary::zeros && p_.padding.left == march_lead(form.taps_s) &&
            p_.w % form.columns == 0 && p_.q() <= p_.w &&
-           in_vectors(p_.x_extents(), p_.x_strides, form.columns);
+           columns_in_vectors(p_.x_extents(), p_.x_strides, form.columns);
   }
   bool writes_vectors(const MarchCut& cut) const {
     return cut.axis != MarchAxis::columns && columns_.phases == 1 &&
            p_.q() % cut.form.columns == 0 &&
-           in_vectors(p_.y_extents(), p_.y_strides, cut.form.columns);
+           columns_in_vectors(p_.y_extents(), p_.y_strides, cut.form.columns);
   }
 
   const ConvProblem& p_;

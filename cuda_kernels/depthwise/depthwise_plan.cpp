@@ -177,15 +177,23 @@ bool is_plain_image(const ConvProblem& p) {
   return zeros && plain && p.k == p.c;
 }
 
+bool columns_in_vectors(const Extents& extents, const Strides& strides, int width) {
+  for (int i = 0; i < extents.rank(); ++i)
+    if (extents[i] > 1 && (i + 1 == extents.rank() ? strides[i] != 1 : strides[i] % width != 0))
+      return false;
+  return true;
+}
+
+bool channels_in_vectors(const Extents& extents, const Strides& strides, int width) {
+  for (int i = 0; i < extents.rank(); ++i)
+    if (extents[i] > 1 && (i == 1 ? strides[i] != 1 : strides[i] % width != 0)) return false;
+  return true;
+}
+
 bool channels_in_vectors(const ConvProblem& problem, int width) {
   if (width > 1 && (problem.k != problem.c || problem.c % width != 0)) return false;
-  const auto fits = [&](const Extents& extents, const Strides& strides) {
-    for (int i = 0; i < extents.rank(); ++i)
-      if (extents[i] > 1 && (i == 1 ? strides[i] != 1 : strides[i] % width != 0)) return false;
-    return true;
-  };
-  return fits(problem.x_extents(), problem.x_strides) &&
-         fits(problem.y_extents(), problem.y_strides);
+  return channels_in_vectors(problem.x_extents(), problem.x_strides, width) &&
+         channels_in_vectors(problem.y_extents(), problem.y_strides, width);
 }
 
 std::optional<DepthwisePlan> plan_depthwise(const ConvProblem& problem, DepthwiseKernel kernel,

@@ -92,13 +92,8 @@ class StagedPlanner {
   /// Channels side by side, in whole vectors wherever the other strides lead.
   bool lies_in_vectors() const {
     return is_plain_image(p_) && p_.c % vector_ == 0 &&
-           in_vectors(p_.x_extents(), p_.x_strides, vector_) &&
-           in_vectors(p_.y_extents(), p_.y_strides, width_);
-  }
-  static bool in_vectors(const Extents& extents, const Strides& strides, int width) {
-    for (int i = 0; i < extents.rank(); ++i)
-      if (extents[i] > 1 && (i == 1 ? strides[i] != 1 : strides[i] % width != 0)) return false;
-    return true;
+           channels_in_vectors(p_.x_extents(), p_.x_strides, vector_) &&
+           channels_in_vectors(p_.y_extents(), p_.y_strides, width_);
   }
   /// Whether no fewer lanes make as few groups of channels.
   bool balanced(int lanes) const {

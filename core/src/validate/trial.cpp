@@ -1,6 +1,5 @@
 // Runs algorithms on one case and holds what they wrote against the oracle.
 #include "trial.hpp"
-#include "in_double.hpp"
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "../conv_choice.hpp"
 #include "../overlap.hpp"
 #include "../parallel/parallel.hpp"
+#include "in_double.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb {
