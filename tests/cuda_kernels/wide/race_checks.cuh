@@ -62,6 +62,16 @@ inline const Case small_cases[] = {
     {"mb2ic128ih6oc40kh3ph1", {.bias = true, .planes = true}},
 };
 
+/// Convolves as it is planned, and prints what is wrong with y. Returns 1 where something is.
+template <class Arithmetic>
+int check_planned(const char* kind, const Case& of, WideCase<Arithmetic>& convolution,
+                  const WideChoice& choice, std::int64_t samples = 0) {
+  const WidePlan plan = convolution.plan(choice);
+  convolution.clear();
+  convolution.launch(plan);
+  return print(kind, of, convolution, plan, samples);
+}
+
 /// Tiles of a shape without splits, with splits to workspace, and in clusters.
 inline std::vector<WideChoice> choices_of_splits(int shape) {
   std::vector<WideChoice> all{{.shape = shape, .splits = 1}, {.shape = shape, .splits = 3}};
@@ -87,10 +97,7 @@ int check_shape(int shape) {
     for (const WideChoice& choice : choices_of_splits(shape)) {
       WideCase<Arithmetic> convolution(of.text, of.options, true);
       convolution.pack();
-      const WidePlan plan = convolution.plan(choice);
-      convolution.clear();
-      convolution.launch(plan);
-      wrong += print("outputs", of, convolution, plan);
+      wrong += check_planned("outputs", of, convolution, choice);
     }
   return wrong;
 }
@@ -101,13 +108,9 @@ int check_rounds(int shape) {
   const Case of{"mb40ic192ih28oc256kh3ph1"};
   WideCase<Arithmetic> convolution(of.text, of.options, false);
   convolution.pack();
-  const WidePlan plan = convolution.plan({.shape = shape, .splits = 1});
   int wrong = 0;
-  for (int i = 0; i < 3; ++i) {
-    convolution.clear();
-    convolution.launch(plan);
-    wrong += print("rounds", of, convolution, plan, 200000);
-  }
+  for (int i = 0; i < 3; ++i)
+    wrong += check_planned("rounds", of, convolution, {.shape = shape, .splits = 1}, 200000);
   return wrong;
 }
 
@@ -129,10 +132,7 @@ int check_infinities(int shape) {
                          &infinity, sizeof(Stored), cudaMemcpyHostToDevice),
               "Inf");
       convolution.pack();
-      const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
-      convolution.clear();
-      convolution.launch(plan);
-      wrong += print("infinities", of, convolution, plan);
+      wrong += check_planned("infinities", of, convolution, {.shape = shape, .splits = splits});
     }
   return wrong;
 }
@@ -147,10 +147,7 @@ int check_bounds(int shape) {
     for (const int splits : {1, 2}) {
       WideCase<Arithmetic> convolution(of.text, of.options, false);
       convolution.pack();
-      const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
-      convolution.clear();
-      convolution.launch(plan);
-      wrong += print("bounds", of, convolution, plan);
+      wrong += check_planned("bounds", of, convolution, {.shape = shape, .splits = splits});
     }
   return wrong;
 }
@@ -166,10 +163,7 @@ inline int check_far_apart(int shape) {
     check(cudaMemcpy(convolution.x() + 100, &large, 4, cudaMemcpyHostToDevice), "large");
     check(cudaMemcpy(convolution.x() + 355, &small, 4, cudaMemcpyHostToDevice), "small");
     convolution.pack();
-    const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
-    convolution.clear();
-    convolution.launch(plan);
-    wrong += print("far apart", of, convolution, plan);
+    wrong += check_planned("far apart", of, convolution, {.shape = shape, .splits = splits});
   }
   return wrong;
 }
